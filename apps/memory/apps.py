@@ -1,0 +1,9 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class MemoryApp(AppConfig):
+    name = "apps.memory"
+    label = "memory"
+    verbose_name = _("Memory")
+    default_auto_field = "django.db.models.BigAutoField"
