@@ -26,5 +26,6 @@ def drop(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
+    atomic = False  # MySQL cannot roll back DDL
     dependencies = [("kb", "0001_initial")]
     operations = [migrations.RunPython(create, drop)]
