@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import secrets
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import dj_database_url
+import django_stubs_ext
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
 from docmind import env
+
+django_stubs_ext.monkeypatch()  # lets Django's generic classes take type arguments at run time
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.path("DOCMIND_DATA_DIR", BASE_DIR / "data")
@@ -290,6 +294,14 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 }
 JWT_ACCESS_HOURS = 24
 JWT_REFRESH_DAYS = 7
+SIMPLE_JWT: dict[str, Any] = {
+    "ACCESS_TOKEN_LIFETIME": timedelta(hours=JWT_ACCESS_HOURS),
+    "REFRESH_TOKEN_LIFETIME": timedelta(days=JWT_REFRESH_DAYS),
+    "ALGORITHM": "HS256",
+    "SIGNING_KEY": SECRET_KEY,
+    "USER_ID_CLAIM": "user_id",
+    "CHECK_REVOKE_TOKEN": False,
+}
 
 # --- Language and static files ---------------------------------------------------------------------------------------
 

@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-urlpatterns: list[URLPattern | URLResolver] = [path("admin/", admin.site.urls)]
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("admin/", admin.site.urls),
+    path("i18n/", include("django.conf.urls.i18n")),
+    path("api/auth/", include("apps.rbac.api.urls")),
+    path("api/config/", include("apps.aiconfig.api.urls")),
+    path("api/kb/", include("apps.kb.api.urls")),
+    path("api/memory/", include("apps.memory.api.urls")),
+    path("api/chat/", include("apps.chat.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="api-docs"),
+    path("", include("apps.rbac.urls")),
+    path("", include("apps.kb.urls")),
+    path("", include("apps.chat.urls")),
+]

@@ -1,0 +1,135 @@
+"""The full-text table kb_chunk_search: FTS5 on SQLite, InnoDB FULLTEXT on MySQL and MariaDB.
+
+A row is the encoded terms (`docmind.text.encode_terms`) of one child chunk. The engines are asked for Boolean matches
+only, in the order of ids, so that both give the same rows; nothing of a query but encoded terms reaches them.
+Writes join the caller's transaction. InnoDB finds a row only after its commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from django.db import connection
+
+BATCH_ROWS = 500
+_ENCODED_TERM = re.compile(r"[a-z0-9]+")
+
+Combination = Literal["all", "any"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRow:
+    """A chunk that matched, with what BM25 needs of it; `term_count` is its length in terms."""
+
+    chunk_id: int
+    search_text: str
+    term_count: int
+
+
+def write_rows(rows: Iterable[tuple[int, str]]) -> None:
+    """Stores (chunk id, encoded terms) pairs; a row that exists is replaced."""
+    if connection.vendor == "sqlite":
+        # The rowid is the chunk's id, because FTS5 has no index on its columns.
+        statement = "INSERT OR REPLACE INTO kb_chunk_search (rowid, chunk_id, search_text) VALUES (%s, %s, %s)"
+        parameters: Iterator[tuple[int | str, ...]] = ((chunk_id, chunk_id, text) for chunk_id, text in rows)
+    else:
+        statement = "REPLACE INTO kb_chunk_search (chunk_id, search_text) VALUES (%s, %s)"
+        parameters = iter(rows)
+    with connection.cursor() as cursor:
+        while batch := list(islice(parameters, BATCH_ROWS)):
+            cursor.executemany(statement, batch)
+
+
+def delete_rows(chunk_ids: Iterable[int]) -> None:
+    """Removes the rows of these chunks; ids without a row are passed over."""
+    ids = iter(chunk_ids)
+    with connection.cursor() as cursor:
+        while batch := list(islice(ids, BATCH_ROWS)):
+            cursor.execute(f"DELETE FROM kb_chunk_search WHERE {_id_column()} IN ({_slots(batch)})", batch)
+
+
+def row_ids(document_id: int) -> set[int]:
+    """The chunks of a document, staged ones included, that have a row."""
+    sql = (
+        f"SELECT c.id FROM kb_chunk c JOIN kb_chunk_search s ON s.{_id_column()} = c.id WHERE c.document_id = %s"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [document_id])
+        return {chunk_id for (chunk_id,) in cursor.fetchall()}
+
+
+def orphan_ids(limit: int = BATCH_ROWS) -> set[int]:
+    """Rows whose chunk no longer exists, at most `limit` of them."""
+    id_column = _id_column()
+    sql = (
+        f"SELECT s.{id_column} FROM kb_chunk_search s LEFT JOIN kb_chunk c ON c.id = s.{id_column}"
+        f" WHERE c.id IS NULL LIMIT {int(limit)}"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return {chunk_id for (chunk_id,) in cursor.fetchall()}
+
+
+def clear() -> None:
+    """Removes every row."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM kb_chunk_search")
+
+
+def match(
+    terms: Sequence[str],
+    combination: Combination,
+    *,
+    kb_ids: Collection[int],
+    document_ids: Collection[int] | None = None,
+    limit: int,
+) -> list[SearchRow]:
+    """The live chunks in scope that hold all, or any, of the encoded `terms`: the `limit` lowest ids, in their order.
+
+    Raises ValueError for a term that is not encoded. An empty scope or no term gives nothing without a call.
+    """
+    if not all(map(_ENCODED_TERM.fullmatch, terms)):
+        raise ValueError("Only encoded terms can be matched.")
+    if not terms or not kb_ids or (document_ids is not None and not document_ids):
+        return []
+    kbs = sorted(kb_ids)
+    parameters: list[int | str] = [_expression(terms, combination), *kbs]
+    in_documents = ""
+    if document_ids is not None:
+        documents = sorted(document_ids)
+        in_documents = f" AND c.document_id IN ({_slots(documents)})"
+        parameters += documents
+    if connection.vendor == "sqlite":
+        matches = "kb_chunk_search MATCH %s"  # FTS5 takes the table's name here, not an alias
+    else:
+        matches = "MATCH (search_text) AGAINST (%s IN BOOLEAN MODE)"
+    id_column = f"kb_chunk_search.{_id_column()}"
+    sql = (
+        f"SELECT c.id, search_text, c.term_count FROM kb_chunk_search JOIN kb_chunk c ON c.id = {id_column}"
+        f" WHERE {matches} AND c.live AND c.knowledge_base_id IN ({_slots(kbs)}){in_documents}"
+        f" ORDER BY {id_column} LIMIT {int(limit)}"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return [
+            SearchRow(chunk_id=chunk_id, search_text=search_text, term_count=term_count)
+            for chunk_id, search_text, term_count in cursor.fetchall()
+        ]
+
+
+def _expression(terms: Sequence[str], combination: Combination) -> str:
+    if connection.vendor == "sqlite":
+        return (" AND " if combination == "all" else " OR ").join(terms)
+    return " ".join(f"+{term}" for term in terms) if combination == "all" else " ".join(terms)
+
+
+def _id_column() -> str:
+    return "rowid" if connection.vendor == "sqlite" else "chunk_id"
+
+
+def _slots(values: Collection[object]) -> str:
+    return ", ".join(["%s"] * len(values))
