@@ -11,14 +11,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
 
 from django.db import connection
 
 BATCH_ROWS = 500
 _ENCODED_TERM = re.compile(r"[a-z0-9]+")
-
-Combination = Literal["all", "any"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +46,12 @@ def delete_rows(chunk_ids: Iterable[int]) -> None:
     ids = iter(chunk_ids)
     with connection.cursor() as cursor:
         while batch := list(islice(ids, BATCH_ROWS)):
-            cursor.execute(f"DELETE FROM kb_chunk_search WHERE {_id_column()} IN ({_slots(batch)})", batch)
+            cursor.execute(f"DELETE FROM kb_chunk_search WHERE {_id_column()} IN ({_slots(batch)})", batch)  # noqa: S608
 
 
 def row_ids(document_id: int) -> set[int]:
     """The chunks of a document, staged ones included, that have a row."""
-    sql = (
-        f"SELECT c.id FROM kb_chunk c JOIN kb_chunk_search s ON s.{_id_column()} = c.id WHERE c.document_id = %s"
-    )
+    sql = f"SELECT c.id FROM kb_chunk c JOIN kb_chunk_search s ON s.{_id_column()} = c.id WHERE c.document_id = %s"  # noqa: S608
     with connection.cursor() as cursor:
         cursor.execute(sql, [document_id])
         return {chunk_id for (chunk_id,) in cursor.fetchall()}
@@ -66,7 +61,7 @@ def orphan_ids(limit: int = BATCH_ROWS) -> set[int]:
     """Rows whose chunk no longer exists, at most `limit` of them."""
     id_column = _id_column()
     sql = (
-        f"SELECT s.{id_column} FROM kb_chunk_search s LEFT JOIN kb_chunk c ON c.id = s.{id_column}"
+        f"SELECT s.{id_column} FROM kb_chunk_search s LEFT JOIN kb_chunk c ON c.id = s.{id_column}"  # noqa: S608
         f" WHERE c.id IS NULL LIMIT {int(limit)}"
     )
     with connection.cursor() as cursor:
@@ -81,23 +76,22 @@ def clear() -> None:
 
 
 def match(
-    terms: Sequence[str],
-    combination: Combination,
+    groups: Sequence[Sequence[str]],
     *,
     kb_ids: Collection[int],
     document_ids: Collection[int] | None = None,
     limit: int,
 ) -> list[SearchRow]:
-    """The live chunks in scope that hold all, or any, of the encoded `terms`: the `limit` lowest ids, in their order.
+    """The live chunks in scope that hold all terms of at least one group: the `limit` lowest ids, in their order.
 
     Raises ValueError for a term that is not encoded. An empty scope or no term gives nothing without a call.
     """
-    if not all(map(_ENCODED_TERM.fullmatch, terms)):
+    if not all(_ENCODED_TERM.fullmatch(term) for group in groups for term in group):
         raise ValueError("Only encoded terms can be matched.")
-    if not terms or not kb_ids or (document_ids is not None and not document_ids):
+    if not any(groups) or not kb_ids or (document_ids is not None and not document_ids):
         return []
     kbs = sorted(kb_ids)
-    parameters: list[int | str] = [_expression(terms, combination), *kbs]
+    parameters: list[int | str] = [_expression([group for group in groups if group]), *kbs]
     in_documents = ""
     if document_ids is not None:
         documents = sorted(document_ids)
@@ -109,7 +103,7 @@ def match(
         matches = "MATCH (search_text) AGAINST (%s IN BOOLEAN MODE)"
     id_column = f"kb_chunk_search.{_id_column()}"
     sql = (
-        f"SELECT c.id, search_text, c.term_count FROM kb_chunk_search JOIN kb_chunk c ON c.id = {id_column}"
+        f"SELECT c.id, search_text, c.term_count FROM kb_chunk_search JOIN kb_chunk c ON c.id = {id_column}"  # noqa: S608
         f" WHERE {matches} AND c.live AND c.knowledge_base_id IN ({_slots(kbs)}){in_documents}"
         f" ORDER BY {id_column} LIMIT {int(limit)}"
     )
@@ -121,10 +115,12 @@ def match(
         ]
 
 
-def _expression(terms: Sequence[str], combination: Combination) -> str:
+def _expression(groups: Sequence[Sequence[str]]) -> str:
     if connection.vendor == "sqlite":
-        return (" AND " if combination == "all" else " OR ").join(terms)
-    return " ".join(f"+{term}" for term in terms) if combination == "all" else " ".join(terms)
+        return " OR ".join(f"({' AND '.join(group)})" for group in groups)
+    if len(groups) == 1:
+        return " ".join(f"+{term}" for term in groups[0])
+    return " ".join(f"({' '.join(f'+{term}' for term in group)})" if len(group) > 1 else group[0] for group in groups)
 
 
 def _id_column() -> str:

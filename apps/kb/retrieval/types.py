@@ -31,10 +31,14 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One hit of one search. `score` is on that search's own scale: BM25, or cosine."""
+    """One hit of one search. `score` is on that search's own scale: BM25, or cosine.
+
+    `exact`: it holds an identifier of the query as written there.
+    """
 
     chunk_id: int
     score: float
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,7 @@ class FusedCandidate:
     vector_score: float | None = None
     keyword_rank: int | None = None
     keyword_score: float | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
