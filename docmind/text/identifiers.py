@@ -11,7 +11,9 @@ MAX_IDENTIFIER_CHARS = 200
 
 _SEPARATORS = tuple(re.compile(pattern) for pattern in (r"[/\\:@']+", r"\.+", r"-+", r"_+"))
 _LEAD = re.compile(r"^(?:--?|/?\.|/)")
-_VERSION = re.compile(r"^[vV]?(?P<number>(?P<minor>\d+\.\d+)(?:\.\d+)*)(?:[.\-_]?(?P<label>[A-Za-z][\w.\-]*))?$", re.ASCII)
+_VERSION = re.compile(
+    r"^[vV]?(?P<number>(?P<minor>\d+\.\d+)(?:\.\d+)*)(?:[.\-_]?(?P<label>[A-Za-z][\w.\-]*))?$", re.ASCII
+)
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PLURAL_ACRONYM = re.compile(r"^[A-Z]{2,}s$")
 _INITIALS = re.compile(r"^(?:[A-Za-z]\.)+[A-Za-z]$")

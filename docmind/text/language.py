@@ -19,9 +19,7 @@ _INLINE_CODE_OR_ADDRESS = re.compile(r"`[^`\n]+`|https?://[!-~]+")
 _HAN = re.compile(rf"[{HAN}]")
 _KANA_OR_HANGUL = re.compile(rf"[{KANA}{HANGUL}\uff66-\uff9d]")
 _LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f\uff21-\uff3a\uff41-\uff5a]+")
-_OTHER_WORD = re.compile(
-    rf"[^\W\d_A-Za-z\u00c0-\u024f\uff21-\uff3a\uff41-\uff5a{HAN}{KANA}{HANGUL}\uff66-\uff9d]+"
-)
+_OTHER_WORD = re.compile(rf"[^\W\d_A-Za-z\u00c0-\u024f\uff21-\uff3a\uff41-\uff5a{HAN}{KANA}{HANGUL}\uff66-\uff9d]+")
 
 
 def detect_language(text: str) -> Lang:

@@ -1,7 +1,7 @@
 """The one way from Markdown, a model's above all, to the page: render, highlight, link citations, sanitize.
 
-1. markdown-it-py with tables and strikethrough; raw HTML stays visible text; link definitions are off, so that a model's
-   `[1]: …` line cannot turn citations into links; images give way to their alternative text.
+1. markdown-it-py with tables and strikethrough; raw HTML stays visible text; link definitions are off, so that a
+   model's `[1]: …` line cannot turn citations into links; images give way to their alternative text.
 2. Citations in text tokens, never in code or links, become links to the source cards.
 3. Code with a known language is highlighted by Pygments with classes alone.
 4. nh3 keeps only the elements, attributes and addresses listed here.
@@ -37,9 +37,9 @@ _SOURCE_ADDRESS = re.compile(r"#source-[1-9]\d{0,2}")
 _CLASS_NAMES = re.compile(r"(?:citation-ref|language-[\w+#.-]{1,40}|align-(?:left|center|right)|[a-z][a-z0-9]{0,2})")
 _ALIGNMENT = re.compile(r"text-align:(left|center|right)")
 
-_TAGS = set(
-    "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul".split()
-)
+_BLOCKS = {"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "ul"}
+_TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
+_TAGS = _BLOCKS | _TABLES | {"a", "br", "code", "em", "s", "span", "strong"}
 _ATTRIBUTES = {
     "a": {"href", "title", "rel", "class", "data-index"},
     "code": {"class"},
@@ -56,7 +56,8 @@ def render_markdown(source: str, *, citation_count: int = 0) -> SafeString:
     `[n]`, `[1,3]` and their full-width forms with 1 ≤ n ≤ `citation_count` become
     `<a class="citation-ref" href="#source-n" data-index="n">[n]</a>`; others stay text.
     """
-    rendered = _markdown().render(source, {"citation_count": citation_count})
+    text = source.encode("utf-8", "replace").decode("utf-8")  # nh3 takes no lone surrogates
+    rendered = _markdown().render(text, {"citation_count": citation_count})
     cleaned = nh3.clean(
         rendered,
         tags=_TAGS,
@@ -99,7 +100,6 @@ def _highlight_code(code: str, language: str, _attributes: str) -> str:
     return highlight(code, lexer, HtmlFormatter(nowrap=True)) if lexer else ""
 
 
-@lru_cache(maxsize=64)
 def _lexer(language: str) -> Lexer | None:
     try:
         return get_lexer_by_name(language, stripnl=False)
@@ -150,9 +150,9 @@ def _text(like: Token, content: str) -> Token:
 def _set_attributes(state: StateCore) -> None:
     """Links get their rel; a column's alignment becomes a class, because the page's policy forbids inline styles."""
     for block in state.tokens:
-        if block.type in ("th_open", "td_open") and (style := block.attrs.pop("style", None)):
-            if alignment := _ALIGNMENT.fullmatch(str(style)):
-                block.attrSet("class", f"align-{alignment[1]}")
+        style = block.attrs.pop("style", "") if block.type in ("th_open", "td_open") else ""
+        if alignment := _ALIGNMENT.fullmatch(str(style)):
+            block.attrSet("class", f"align-{alignment[1]}")
         for token in block.children or ():
             if token.type == "link_open":
                 token.attrSet("rel", "nofollow noopener")

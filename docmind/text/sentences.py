@@ -1,6 +1,6 @@
 """Splits Chinese and English text into sentences, with offsets.
 
-One pass over the candidate marks; each is judged by a bounded number of characters around it, so that the time is linear.
+One pass over the candidate marks; each is judged by a bounded number of characters around it: the time is linear.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _NEXT_CAPITAL = re.compile(r"\s+[A-Z0-9]|\s*\Z|\s*[^\x00-\x7f]")
 _LOOK_BEHIND_CHARS = 16
 
 # Never at a sentence's end, or so seldom that joining is the smaller error.
-_ABBREVIATIONS = frozenset(
-    "e.g i.e eg ie cf vs viz approx fig figs eq eqs sec ch vol pp ed eds mr mrs ms dr prof st jan feb mar apr jun jul aug "
-    "sep sept oct nov dec incl resp ver v al ca".split()
+_ABBREVIATION = re.compile(
+    r"e\.g|i\.e|eg|ie|cf|vs|viz|approx|incl|resp|ca|al|figs?|eqs?|sec|ch|vol|pp|eds?|ver|v|mr|mrs|ms|dr|prof|st"
+    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 )
 # At a sentence's end if a capital follows.
-_MAYBE_FINAL = frozenset("etc inc ltd co corp jr sr no dept est a.m p.m u.s u.k ph.d".split())
+_MAYBE_FINAL = re.compile(r"etc|inc|ltd|co|corp|jr|sr|no|dept|est|a\.m|p\.m|u\.s|u\.k|ph\.d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,9 @@ def _is_inner_dot(text: str, dot: int) -> bool:
     line = before.rsplit("\n", 1)
     if (len(line) > 1 or len(before) == dot) and _LIST_NUMBER.match(line[-1]):
         return True
-    if word in _ABBREVIATIONS:
+    if _ABBREVIATION.fullmatch(word):
         return True
-    if word in _MAYBE_FINAL:
+    if _MAYBE_FINAL.fullmatch(word):
         return not _NEXT_CAPITAL.match(text, dot + 1)
     # The initial of a name: J. Smith.
     return len(word) == 1 and before[-1:].isupper() and before[-1:] != "I" and dot + 1 < len(text)

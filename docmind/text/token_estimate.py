@@ -1,9 +1,9 @@
 """Token estimate by script, without loading a vocabulary. Meant never to be under the Qwen vocabulary's count.
 
 1. The text is brought to NFC, as the tokenizer does.
-2. English words: the commonest are one token each (`common_words.txt`). Any other run of letters is charged by its length
-   and by its letter pairs that are rare in English, where byte-pair encoding must split; the three constants were
-   fitted so that no random, pronounceable or English-like word of up to 24 letters is under its true count.
+2. English words: the commonest are one token each (`common_words.txt`). Any other run of letters is charged by its
+   length and by its letter pairs that are rare in English, where byte-pair encoding must split; the three constants
+   were fitted so that no random, pronounceable or English-like word of up to 24 letters is under its true count.
 3. Han characters: one token each at level 1 of GB 2312 (the 3755 commonest), two at level 2, else three. Digits and
    common punctuation: one each. Every other character counts its UTF-8 bytes, which no byte-level encoding exceeds.
 4. White space counts by runs; a single space before a Latin letter belongs to the word.
@@ -35,14 +35,32 @@ _SPACES_PER_TOKEN = 64
 _CONTROLS_PER_TOKEN = 8
 
 _WORD_BASE, _RARE_PAIR_TOKENS, _LETTER_TOKENS = 1.6, 0.4, 0.55
-_COMMON_PAIRS = frozenset(
-    (
-        "ab ac ad ag al am an ap ar as at be bl ca ce ch cl co cr ct da de di do ea ec ed ef el em en er "
-        "es et ex fi fo ge ha he hi ho ic id ie ig il im in io is it la le li ll lo lv ma me mi mo mp na "
-        "nc nd ne nf ng no ns nt oc od of ol om on op or ou ow pa pe pl po pr qu ra rc re ri ro rs rt se "
-        "si sp ss st su ta te th ti to tp tr ts tt ue ul ur us ut va ve vi vu wi"
-    ).split()
-)
+_SECOND_LETTERS = {
+    # fmt: off
+    "a": "bcdglmnprst",
+    "b": "el",
+    "c": "aehlort",
+    "d": "aeio",
+    "e": "acdflmnrstx",
+    "f": "io",
+    "g": "e",
+    "h": "aeio",
+    "i": "cdeglmnost",
+    "l": "aeilov",
+    "m": "aeiop",
+    "n": "acdefgost",
+    "o": "cdflmnpruw",
+    "p": "aelor",
+    "q": "u",
+    "r": "aceiost",
+    "s": "eipstu",
+    "t": "aehioprst",
+    "u": "elrst",
+    "v": "aeiu",
+    "w": "i",
+    # fmt: on
+}
+_COMMON_PAIRS = frozenset(first + second for first, seconds in _SECOND_LETTERS.items() for second in seconds)
 # Level 1 of GB 2312 except for the two characters that the vocabulary splits.
 _SPLIT_LEVEL_1 = frozenset("矽硷")
 _LEVEL_2_LEAD_BYTE = 0xD8
