@@ -11,8 +11,8 @@ Lang = Literal["zh", "en", "other"]
 
 # Chinese technical prose is full of English names: a fifth of the units in Han characters makes a text Chinese.
 _EAST_ASIAN_SHARE = 0.2
-# Japanese prose is a third kana or more; a Chinese text that quotes a Japanese name stays well under a tenth.
-_NOT_CHINESE_SHARE = 0.1
+# Japanese prose is a third kana or more, a dense title a sixth; a Chinese text that quotes a name stays under that.
+_NOT_CHINESE_SHARE = 0.15
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
 _INLINE_CODE_OR_ADDRESS = re.compile(r"`[^`\n]+`|https?://[!-~]+")

@@ -19,7 +19,7 @@ _CITATIONS = re.compile(r"(?:[ \t]?(?:\[\d{1,3}(?:[,，、] ?\d{1,3})*\]|【\d{1
 _LAST_WORD = re.compile(r"[A-Za-z0-9.]*\Z")
 _LIST_NUMBER = re.compile(r"[ \t>*-]*(?:\d{1,3}|[A-Za-z])\Z")
 _FOLLOWING = re.compile(rf"[\s{HAN}“‘「『（【《\"'`*_]|\Z")
-_NEXT_CAPITAL = re.compile(r"\s+[A-Z0-9]|\s*\Z|\s*[^\x00-\x7f]")
+_NEXT_CAPITAL = re.compile(r"\s+[A-Z]|\s*\Z|\s*[^\x00-\x7f]")
 _LOOK_BEHIND_CHARS = 16
 
 # Never at a sentence's end, or so seldom that joining is the smaller error.

@@ -35,32 +35,13 @@ _SPACES_PER_TOKEN = 64
 _CONTROLS_PER_TOKEN = 8
 
 _WORD_BASE, _RARE_PAIR_TOKENS, _LETTER_TOKENS = 1.6, 0.4, 0.55
-_SECOND_LETTERS = {
-    # fmt: off
-    "a": "bcdglmnprst",
-    "b": "el",
-    "c": "aehlort",
-    "d": "aeio",
-    "e": "acdflmnrstx",
-    "f": "io",
-    "g": "e",
-    "h": "aeio",
-    "i": "cdeglmnost",
-    "l": "aeilov",
-    "m": "aeiop",
-    "n": "acdefgost",
-    "o": "cdflmnpruw",
-    "p": "aelor",
-    "q": "u",
-    "r": "aceiost",
-    "s": "eipstu",
-    "t": "aehioprst",
-    "u": "elrst",
-    "v": "aeiu",
-    "w": "i",
-    # fmt: on
-}
-_COMMON_PAIRS = frozenset(first + second for first, seconds in _SECOND_LETTERS.items() for second in seconds)
+_PAIRS_BY_FIRST_LETTER = (
+    "a:bcdglmnprst b:el c:aehlort d:aeio e:acdflmnrstx f:io g:e h:aeio i:cdeglmnost l:aeilov m:aeiop "
+    "n:acdefgost o:cdflmnpruw p:aelor q:u r:aceiost s:eipstu t:aehioprst u:elrst v:aeiu w:i"
+)
+_COMMON_PAIRS = frozenset(
+    group[0] + second for group in _PAIRS_BY_FIRST_LETTER.split() for second in group.partition(":")[2]
+)
 # Level 1 of GB 2312 except for the two characters that the vocabulary splits.
 _SPLIT_LEVEL_1 = frozenset("矽硷")
 _LEVEL_2_LEAD_BYTE = 0xD8

@@ -1,6 +1,6 @@
 """How a remote chat model is called: the same for every vendor.
 
-1. An attempt opens the vendor's stream. Until its first delta, a ServiceTrouble starts another one, after a pause
+1. An attempt opens the vendor's stream. Until its first delta, a ServiceError starts another one, after a pause
    that doubles each time, has jitter, and is never shorter than the service's Retry-After.
 2. All attempts and pauses together have `timeout_s` for the first delta; each later delta has `timeout_s` of its own.
 3. Once something was yielded there is no other attempt: trouble ends the stream with StreamEnd(finish_reason="cut").
@@ -13,7 +13,7 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
-from apps.aiconfig.providers.failures import ServiceTrouble, timed_out
+from apps.aiconfig.providers.failures import ServiceError, timed_out
 from apps.aiconfig.providers.types import ChatDelta, StreamEnd
 from docmind.errors import DocMindError
 from docmind.telemetry import get_logger
@@ -61,7 +61,7 @@ async def _first_delta(
         except TimeoutError:
             await stream.aclose()
             raise timed_out() from None
-        except ServiceTrouble as trouble:
+        except ServiceError as trouble:
             await stream.aclose()
             pause_s = _pause_s(number, trouble.retry_after_s)
             if number == ATTEMPTS or clock() + pause_s >= deadline:

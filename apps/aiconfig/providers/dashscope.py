@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +47,7 @@ _STATUS_OF_CODE = {
 class _Connector(aiohttp.TCPConnector):
     """Limits the time of making a connection; the SDK limits only that of reading."""
 
-    async def connect(self, req: Any, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:
+    async def connect(self, req: Any, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:  # noqa: ASYNC109
         limited = aiohttp.ClientTimeout(
             total=timeout.total,
             connect=timeout.connect,
@@ -73,11 +74,9 @@ class DashScopeChat:
         deltas = stream_attempts(
             lambda: self._attempt(request), provider=self.name, timeout_s=request.timeout_s, sleep=self._sleep
         )
-        try:
+        async with aclosing(deltas):
             async for delta in deltas:
                 yield delta
-        finally:
-            await deltas.aclose()
 
     async def aclose(self) -> None:
         await self._connectors.close()
@@ -88,7 +87,8 @@ class DashScopeChat:
             connector=self._connectors.get(), connector_owner=False, trace_configs=[call.trace()], trust_env=True
         )
         try:
-            replies = await AioGeneration.call(
+            generation: Any = AioGeneration  # declared to return the reply types of the blocking API
+            replies = await generation.call(
                 model=request.model,
                 messages=[{"role": message.role, "content": message.content} for message in request.messages],
                 api_key=self._api_key,
@@ -124,9 +124,7 @@ class DashScopeChat:
             return unreadable()
         if call.status == 200 or not 400 <= status < 600:
             status = _STATUS_OF_CODE.get(code.lower().partition(".")[0], 400)
-        return from_status(
-            status, code=code, message=message, retry_after=call.retry_after, secrets=(self._api_key,)
-        )
+        return from_status(status, code=code, message=message, retry_after=call.retry_after, secrets=(self._api_key,))
 
     def _error_of_status(self, call: _Call) -> DocMindError | None:
         """For an error reply whose body the SDK could not read."""
@@ -187,7 +185,7 @@ class _Call:
         return deltas
 
     def end(self) -> StreamEnd:
-        """The end of a stream that was closed in good order. Raises ServiceTrouble if there was nothing in it."""
+        """The end of a stream that was closed in good order. Raises ServiceError if there was nothing in it."""
         if not self.has_text and self.finish_reason == "cut":
             raise unreadable()
         return StreamEnd(

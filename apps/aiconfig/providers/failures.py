@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from django.utils.translation import gettext as _
@@ -15,14 +15,16 @@ from django.utils.translation import gettext as _
 from docmind.errors import DocMindError, PermanentError, TransientError
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
-_QUOTA_CODES = frozenset({"insufficient_quota", "arrearage", "billing_hard_limit_reached", "allocationquota.freetieronly"})
+_QUOTA_CODES = frozenset(
+    {"insufficient_quota", "arrearage", "billing_hard_limit_reached", "allocationquota.freetieronly"}
+)
 _KEY_CODES = frozenset({"invalid_api_key", "invalidapikey"})
 _KEY = re.compile(r"\b(?:sk|key|Bearer)[-_ ][\w*.-]{6,}")
 _PASSWORD_IN_ADDRESS = re.compile(r"://[^/\s@]+@")
 _QUOTED_CHARS = 300
 
 
-class ServiceTrouble(TransientError):
+class ServiceError(TransientError):
     """A model service failed in a way that may pass; `retry_after_s` is what it asked to be waited."""
 
     default_code = "model_unavailable"
@@ -39,7 +41,8 @@ def from_status(
     quote = quotable(message, secrets)
     if code.lower() in _QUOTA_CODES:
         return PermanentError(
-            _("The model service refuses more calls for this account: %(reason)s") % {"reason": quote}, code="model_quota"
+            _("The model service refuses more calls for this account: %(reason)s") % {"reason": quote},
+            code="model_quota",
         )
     if status in {401, 403} or code.lower() in _KEY_CODES:
         return PermanentError(
@@ -47,13 +50,13 @@ def from_status(
             code="model_key_refused",
         )
     if status == 429:
-        return ServiceTrouble(
+        return ServiceError(
             _("The model service is busy (too many requests)."),
             code="model_busy",
             retry_after_s=parse_retry_after(retry_after),
         )
     if status >= 500 or status in _TRANSIENT_STATUS:
-        return ServiceTrouble(
+        return ServiceError(
             _("The model service failed (status %(status)d).") % {"status": status},
             retry_after_s=parse_retry_after(retry_after),
         )
@@ -63,21 +66,22 @@ def from_status(
             code="model_not_found",
         )
     return PermanentError(
-        _("The model service refused the request (status %(status)d): %(reason)s") % {"status": status, "reason": quote},
+        _("The model service refused the request (status %(status)d): %(reason)s")
+        % {"status": status, "reason": quote},
         code="model_request_refused",
     )
 
 
-def unreachable() -> ServiceTrouble:
-    return ServiceTrouble(_("The connection to the model service failed."))
+def unreachable() -> ServiceError:
+    return ServiceError(_("The connection to the model service failed."))
 
 
-def timed_out() -> ServiceTrouble:
-    return ServiceTrouble(_("The model service did not answer in time."), code="model_timeout")
+def timed_out() -> ServiceError:
+    return ServiceError(_("The model service did not answer in time."), code="model_timeout")
 
 
-def unreadable() -> ServiceTrouble:
-    return ServiceTrouble(_("The model service sent a reply that could not be read."), code="model_reply_unreadable")
+def unreadable() -> ServiceError:
+    return ServiceError(_("The model service sent a reply that could not be read."), code="model_reply_unreadable")
 
 
 def quotable(text: str, secrets: Sequence[str]) -> str:
@@ -101,6 +105,6 @@ def parse_retry_after(header: str | None) -> float | None:
         except ValueError:
             return None
         if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
-        seconds = (moment - datetime.now(timezone.utc)).total_seconds()
+            moment = moment.replace(tzinfo=UTC)
+        seconds = (moment - datetime.now(UTC)).total_seconds()
     return max(0.0, seconds) if seconds < float("inf") else None

@@ -30,7 +30,7 @@ class LocalEmbedder:
     dimension = DIMENSION
 
     def __init__(self) -> None:
-        """Maps the model into memory (about half a second). Raises ImportError, OSError or RuntimeError if it cannot."""
+        """Maps the model into memory (half a second). Raises ImportError, OSError or RuntimeError if it cannot."""
         self._engine: Any = E5()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="docmind-embedding")
 

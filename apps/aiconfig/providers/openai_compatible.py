@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from openai.types.chat import ChatCompletionChunk
 
 from apps.aiconfig.providers.attempts import Sleep, stream_attempts
-from apps.aiconfig.providers.failures import ServiceTrouble, from_status, timed_out, unreachable, unreadable
+from apps.aiconfig.providers.failures import ServiceError, from_status, timed_out, unreachable, unreadable
 from apps.aiconfig.providers.per_loop import PerLoop
 from apps.aiconfig.providers.types import ChatDelta, ChatRequest, FinishReason, StreamEnd, TextDelta, ThinkingDelta
 from docmind.errors import DocMindError, PermanentError
@@ -154,7 +154,7 @@ class _Answer:
         return deltas
 
     def end(self) -> StreamEnd:
-        """The end of a stream that was closed in good order, with or without a reason. ServiceTrouble if it was empty."""
+        """The end of a stream that was closed in good order, with or without a reason. ServiceError if empty."""
         if self.finish_reason is None and not self.has_text:
             raise unreadable()
         return StreamEnd(
@@ -175,7 +175,7 @@ def _error_in_stream(error: openai.APIError, secrets: tuple[str, ...]) -> DocMin
     code = str(error.code or "")
     if code.isdigit() and 400 <= int(code) < 600:
         return from_status(int(code), message=_vendor_message(error), secrets=secrets)
-    return ServiceTrouble(_("The model service broke off with an error."))
+    return ServiceError(_("The model service broke off with an error."))
 
 
 async def _close_client(client: openai.AsyncOpenAI) -> None:

@@ -86,7 +86,7 @@ class Embedder(Protocol):
     """Turns texts into unit vectors."""
 
     fingerprint: str
-    """Provider, model and dimension, e.g. `local-multilingual-e5-small-384`: [a-z0-9-], names the vector collections."""
+    """Provider, model and dimension, `local-multilingual-e5-small-384`: [a-z0-9-], names the vector collections."""
     dimension: int
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> list[list[float]]:

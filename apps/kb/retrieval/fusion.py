@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion (Cormack et al. 2009), weighted: score = Σ wᵢ / (k + rankᵢ) over the searches that found it."""
+"""Weighted reciprocal rank fusion (Cormack et al. 2009): score = Σ wᵢ / (k + rankᵢ) over the searches that found it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 1. Terms that no chunk holds are dropped; the others are ordered by document frequency, identifiers before the rest.
 2. Full text is asked for chunks with any of the rarest terms, as many terms as cannot exceed the limit together. If
    that leaves room, for those with all of the frequent terms, then with two of the rarest of these; and only if there
-   are still few, with any term. The engines' own ranks are never used: rows come in the order of these levels, then ids.
+   are still few, with any term. The engines' own ranks are never used: rows come level by level, then by id.
 3. BM25 (Robertson and Zaragoza 2009) scores each candidate with all terms,
 
        score = Σ idf(t) · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length))
@@ -69,7 +69,7 @@ def _find_rows(
 
 
 def plan_levels(query: QueryTerms, statistics: CollectionStatistics, limit: int) -> tuple[TermGroups, ...]:
-    """The Boolean questions of the candidate stage, the most selective first; where terms are left out, any term last."""
+    """The Boolean questions of the candidate stage, the most selective first, the widest last."""
     identifiers = frozenset(identifier.term for identifier in query.identifiers)
     known = sorted(
         (term for term in query.terms if statistics.frequency(term)),

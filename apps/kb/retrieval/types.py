@@ -7,6 +7,7 @@ Stages of a passage: a search yields `Candidate`s (ids and ranks), fusion merges
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +20,10 @@ SourceKind = Literal["kb", "web"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What is searched, for whom. `scope` bounds every step; `document_ids` narrows further."""
+    """What is searched, for whom. `scope` bounds every step; `document_ids` narrows further.
+
+    `fit_prompt`: the passages together keep to the prompt's token budget; without it all of `top_k` come.
+    """
 
     query: str
     scope: AccessScope
@@ -27,6 +31,7 @@ class SearchRequest:
     specificity: Specificity = "NORMAL"
     document_ids: frozenset[int] | None = None
     top_k: int | None = None
+    fit_prompt: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,8 @@ class RetrievedChunk:
     end_char: int
     child_start: int
     child_end: int
+    child_terms: str
+    """Heading path and child in encoded terms, as in the search table; empty where they are not stored."""
     lang: str
     content_type: str
     parent_chunk_id: int | None = None
@@ -90,6 +97,24 @@ class RetrievedChunk:
         if self.chunk_id is not None:
             return f"chunk:{self.chunk_id}"
         return "text:" + hashlib.sha256(self.content.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentPassage:
+    """The wider passage around a hit."""
+
+    content: str
+    page: int | None
+    start_char: int
+    end_char: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedChunks:
+    """The rows of the candidates, in their order, and the parents of those that have one, by id."""
+
+    chunks: tuple[RetrievedChunk, ...]
+    parents: Mapping[int, ParentPassage]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ async def search_vectors(
     vectors: VectorStore,
     config: ConfigSnapshot,
 ) -> tuple[Candidate, ...]:
-    """The nearest chunks in scope with their cosines, best first, ties by id.
+    """The nearest chunks in scope with their cosines, best first, ties by id. A chunk's vector has the chunk's id.
 
     Raises TransientError or PermanentError when the embedder or the store does.
     """
