@@ -159,6 +159,8 @@ CACHES: dict[str, dict[str, Any]] = {
 }
 DJANGO_REDIS_LOG_IGNORED_EXCEPTIONS = True
 
+EVENTSTREAM_CHANNELMANAGER_CLASS = "apps.kb.progress.DocumentChannels"
+
 WORKERS = env.integer("DOCMIND_WORKERS", 1, minimum=1, maximum=64)
 
 Q_CLUSTER: dict[str, Any] = {

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
 
@@ -7,3 +8,8 @@ class ChatApp(AppConfig):
     label = "chat"
     verbose_name = _("Conversations")
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from apps.chat.schedules import seed_schedules
+
+        post_migrate.connect(seed_schedules, sender=self)

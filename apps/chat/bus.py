@@ -58,7 +58,7 @@ class RunBus(Protocol):
     def subscribe(self, run_id: UUID, *, after: int, idle_s: float) -> AsyncGenerator[Frame | None, None]:
         """Frames behind number `after`, up to the final one; None whenever `idle_s` passed without a frame.
 
-        Counts as a listener while it is iterated; close it. Raises RunLostError when the run is not, or no longer, there.
+        Counts as a listener while it is iterated; close it. Raises RunLostError when the run is not there (any more).
         """
         ...
 

@@ -15,7 +15,7 @@ import asyncio
 import contextvars
 import uuid
 from collections.abc import AsyncGenerator, Collection
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import UUID
 
 from redis.asyncio import Redis
@@ -44,7 +44,7 @@ class RedisBus:
     def __init__(self, url: str) -> None:
         # Longer than a blocking read, which lasts up to RENEW_S.
         self._redis: Redis = Redis.from_url(
-            url, decode_responses=True, socket_timeout=2 * RENEW_S, socket_connect_timeout=CALL_TIMEOUT_S
+            url, decode_responses=True, protocol=2, socket_timeout=2 * RENEW_S, socket_connect_timeout=CALL_TIMEOUT_S
         )
         self._local = InProcessBus()
         self._mirrors: dict[UUID, asyncio.Task[None]] = {}
@@ -99,9 +99,7 @@ class RedisBus:
             logger.warning("run_signals_unreadable", reason=str(error))
             return local
         return {
-            run_id: Signals(
-                stop=mine.stop or remote[run_id].stop, listeners=mine.listeners + remote[run_id].listeners
-            )
+            run_id: Signals(stop=mine.stop or remote[run_id].stop, listeners=mine.listeners + remote[run_id].listeners)
             for run_id, mine in local.items()
         }
 
@@ -159,22 +157,25 @@ class RedisBus:
 
     async def _last_mirrored(self, run_id: UUID) -> int:
         """The number of the last frame that Redis holds: a write may have arrived although its reply was lost."""
-        last = await self._redis.xrevrange(_key(run_id, "events"), count=1)
-        return int(last[0][0].partition("-")[0]) if last else 0
+        last = await self._last(run_id)
+        return last.seq if last else 0
 
-    async def _subscribe_remote(
-        self, run_id: UUID, *, after: int, idle_s: float
-    ) -> AsyncGenerator[Frame | None, None]:
+    async def _last(self, run_id: UUID) -> Frame | None:
+        entries: Any = await self._redis.xrevrange(_key(run_id, "events"), count=1)
+        return _frame(*entries[0]) if entries else None
+
+    async def _subscribe_remote(self, run_id: UUID, *, after: int, idle_s: float) -> AsyncGenerator[Frame | None, None]:
         listener = uuid.uuid4().hex
         events, clock = _key(run_id, "events"), asyncio.get_running_loop().time
         position, spoke_at, renewed_at = after, clock(), float("-inf")
+        block_ms: int | None = None  # the first read does not wait: the run may be over
         try:
             while True:
                 if clock() - renewed_at >= RENEW_S:
                     await self._renew_listener(run_id, listener)
                     renewed_at = clock()
-                wait_ms = max(1, int(1000 * min(RENEW_S, idle_s)))
-                reply = await self._redis.xread({events: f"{position}-0"}, count=500, block=wait_ms)
+                reply = await self._redis.xread({events: f"{position}-0"}, count=500, block=block_ms)
+                block_ms = max(1, int(1000 * min(RENEW_S, idle_s)))
                 frames = _frames(reply)
                 for frame in frames:
                     yield frame
@@ -193,15 +194,15 @@ class RedisBus:
 
     async def _is_over(self, run_id: UUID, position: int) -> bool:
         """Whether the final frame lies at or before `position`. Raises RunLostError when the run's process has died."""
-        last = await self._redis.xrevrange(_key(run_id, "events"), count=1)
-        if last and last[0][1]["final"] == "1" and int(last[0][0].partition("-")[0]) <= position:
+        last = await self._last(run_id)
+        if last is not None and last.final and last.seq <= position:
             return True
         if not await self._redis.exists(_key(run_id, "alive")):
             raise RunLostError
         return False
 
     async def _renew_listener(self, run_id: UUID, listener: str) -> None:
-        seconds, _ = cast("tuple[int, int]", await self._redis.time())
+        seconds, _ = await self._redis.time()
         pipeline = self._redis.pipeline(transaction=False)
         pipeline.zadd(_key(run_id, "listeners"), {listener: seconds + LISTENER_TTL_S})
         pipeline.expire(_key(run_id, "listeners"), int(FINISHED_TTL_S))
@@ -215,13 +216,10 @@ class RedisBus:
 
 
 def _frames(reply: Any) -> list[Frame]:
-    """Frames of an XREAD reply of one stream: a list of pairs, or a mapping in the newer protocol."""
-    if not reply:
-        return []
-    entries = reply[0][1] if isinstance(reply, list) else next(iter(reply.values()))
-    if entries and isinstance(entries[0], list):
-        entries = entries[0]
-    return [
-        Frame(seq=int(entry.partition("-")[0]), name=values["name"], data=values["data"], final=values["final"] == "1")
-        for entry, values in entries
-    ]
+    """Frames of an XREAD reply about one stream."""
+    return [_frame(entry, values) for _, entries in reply or () for entry, values in entries]
+
+
+def _frame(entry: str, values: dict[str, str]) -> Frame:
+    number = int(entry.partition("-")[0])
+    return Frame(seq=number, name=values["name"], data=values["data"], final=values["final"] == "1")

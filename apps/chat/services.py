@@ -55,9 +55,7 @@ def get_conversation(user: User, conversation_id: int) -> Conversation:
     return conversation
 
 
-def create_conversation(
-    user: User, *, scope: AccessScope, title: str = "", kb_ids: Sequence[int] = ()
-) -> Conversation:
+def create_conversation(user: User, *, scope: AccessScope, title: str = "", kb_ids: Sequence[int] = ()) -> Conversation:
     """Start an empty conversation. Raises PermanentError `not_found` for a knowledge base outside the scope."""
     _require_readable(scope, kb_ids)
     return Conversation.objects.create(user=user, title=_clean_title(title), kb_ids=sorted(set(kb_ids)))
@@ -91,22 +89,18 @@ def list_messages(conversation: Conversation) -> QuerySet[Message]:
 
 def set_feedback(user: User, message_id: int, *, value: int, reason: str = "") -> Message:
     """Thumbs up (1), down (-1) or neither (0) on an answer of the user's. Raises PermanentError `not_found`."""
-    message = Message.objects.filter(
-        pk=message_id, conversation__user=user, role=Message.Role.ASSISTANT
-    ).first()
+    message = Message.objects.filter(pk=message_id, conversation__user=user, role=Message.Role.ASSISTANT).first()
     if message is None:
         raise PermanentError(_("There is no such answer."), code="not_found")
     message.feedback = value or None
-    message.feedback_reason = reason if value else ""
+    message.feedback_reason = _storable(reason) if value else ""
     message.save(update_fields=["feedback", "feedback_reason"])
     return message
 
 
 def get_run(user: User, run_id: uuid.UUID) -> Message:
     """The answer that a run of the user's writes. Raises PermanentError `not_found`."""
-    message = Message.objects.filter(
-        run_id=run_id, role=Message.Role.ASSISTANT, conversation__user=user
-    ).first()
+    message = Message.objects.filter(run_id=run_id, role=Message.Role.ASSISTANT, conversation__user=user).first()
     if message is None:
         raise PermanentError(_("There is no such run."), code="not_found")
     return message
@@ -140,9 +134,7 @@ def begin_turn(
     scope = scope.narrow((kb_ids or conversation.kb_ids) or None)
     documents = _readable_documents(scope, document_ids) if document_ids else None
     run_id, now = uuid.uuid4(), timezone.now()
-    asked = Message.objects.create(
-        conversation=conversation, role=Message.Role.USER, content=question, run_id=run_id
-    )
+    asked = Message.objects.create(conversation=conversation, role=Message.Role.USER, content=question, run_id=run_id)
     answer = Message.objects.create(
         conversation=conversation,
         role=Message.Role.ASSISTANT,
@@ -168,7 +160,7 @@ def begin_turn(
 
 def check_question(question: str) -> str:
     """The question without surrounding white space. Raises PermanentError `invalid`, with a message for the reader."""
-    question = question.replace("\x00", "").strip()
+    question = _storable(question).strip()
     if not question:
         raise PermanentError(_("Please write a question."), code="invalid")
     if len(question) > MAX_QUESTION_CHARS:
@@ -181,7 +173,7 @@ def check_question(question: str) -> str:
 
 
 def fail_lost_runs() -> int:
-    """Turn answers whose process has died from streaming into failed; the text written so far stays. Returns how many."""
+    """Turn streaming answers whose process has died into failed; the text so far stays. Returns how many."""
     return Message.objects.filter(
         Q(heartbeat_at__lt=timezone.now() - LOST_AFTER) | Q(heartbeat_at=None),
         status=Message.Status.STREAMING,
@@ -212,9 +204,7 @@ def _require_readable(scope: AccessScope, kb_ids: Iterable[int]) -> None:
 def _readable_documents(scope: AccessScope, document_ids: Sequence[int]) -> frozenset[int]:
     wanted = frozenset(document_ids)
     found = frozenset(
-        Document.objects.filter(pk__in=wanted, knowledge_base_id__in=scope.readable_kb_ids).values_list(
-            "pk", flat=True
-        )
+        Document.objects.filter(pk__in=wanted, knowledge_base_id__in=scope.readable_kb_ids).values_list("pk", flat=True)
     )
     if found != wanted:
         raise PermanentError(_("There is no such document."), code="not_found")
@@ -222,5 +212,10 @@ def _readable_documents(scope: AccessScope, document_ids: Sequence[int]) -> froz
 
 
 def _clean_title(text: str) -> str:
-    title = " ".join(text.replace("\x00", "").split())
+    title = " ".join(_storable(text).split())
     return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1].rstrip() + "…"
+
+
+def _storable(text: str) -> str:
+    """Without what no database takes: NUL and lone surrogates."""
+    return text.replace("\x00", "").encode("utf-8", "ignore").decode("utf-8")

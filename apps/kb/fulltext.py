@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from django.db import connection
+from django.db.models import TextField
+from django.db.models.expressions import RawSQL
 
 BATCH_ROWS = 500
 _ENCODED_TERM = re.compile(r"[a-z0-9]+")
@@ -67,6 +69,12 @@ def orphan_ids(limit: int = BATCH_ROWS) -> set[int]:
     with connection.cursor() as cursor:
         cursor.execute(sql)
         return {chunk_id for (chunk_id,) in cursor.fetchall()}
+
+
+def search_text_expression() -> RawSQL:
+    """An annotation for queries on Chunk: the chunk's encoded terms, None where it has no row."""
+    sql = f"(SELECT s.search_text FROM kb_chunk_search s WHERE s.{_id_column()} = kb_chunk.id)"  # noqa: S608
+    return RawSQL(sql, (), output_field=TextField())  # noqa: S611
 
 
 def clear() -> None:

@@ -73,7 +73,12 @@ def document(request: HttpRequest, document_id: int) -> HttpResponse:
         pk=document_id,
         knowledge_base_id__in=scope.readable_kb_ids,
     )
-    context: dict[str, Any] = {"section": "kb", "document": shown, "knowledge_base": shown.knowledge_base}
+    context: dict[str, Any] = {
+        "section": "kb",
+        "document": shown,
+        "knowledge_base": shown.knowledge_base,
+        "original_address": f"/api/kb/documents/{shown.pk}/original/",
+    }
     try:
         markdown = services.read_markdown(shown)
     except DocMindError as error:

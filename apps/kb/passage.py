@@ -85,9 +85,7 @@ def _render_with_passage(source: str, start: int, end: int) -> str:
     if not touched:
         return str(render_markdown(source))
     first, last = touched[0][0], touched[-1][1]
-    before, inside, after = (
-        str(render_markdown(text)) for text in (source[:first], source[first:last], source[last:])
-    )
+    before, inside, after = (str(render_markdown(text)) for text in (source[:first], source[first:last], source[last:]))
     marked = _Marker(source[first:last], start - first, end - first).mark(inside)
     return f'{before}<section class="passage" id="passage" tabindex="-1">{marked}</section>{after}'
 
@@ -149,7 +147,8 @@ class _Marker(HTMLParser):
     def _write(self, run: list[str], inside: bool) -> None:
         text = escape("".join(run), quote=False)
         if inside and text.strip():
-            bare = text.rstrip()
+            # The white space that ends a passage is not part of it.
+            bare = text if self._place < self._end else text.rstrip()
             self._out.append(f"<mark>{bare}</mark>{text[len(bare) :]}")
         else:
             self._out.append(text)

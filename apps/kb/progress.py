@@ -64,7 +64,7 @@ def progress_stream(request: HttpRequest, kb_id: int) -> HttpResponseBase:
     """The event stream of a knowledge base. The caller has checked that it may be read."""
     response: HttpResponseBase = events(request, channels=[channel_of(kb_id)])
     if isinstance(response, StreamingHttpResponse):
-        response.streaming_content = _while_watching(kb_id, response.streaming_content)  # type: ignore[arg-type]
+        response.streaming_content = _while_watching(kb_id, response.streaming_content)
     return response
 
 

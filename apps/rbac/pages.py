@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.contrib.auth.views import LoginView, LogoutView
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from rest_framework.throttling import SimpleRateThrottle
 
@@ -28,18 +30,20 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
 def render_page(request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
     """A page of DocMind: never kept by a cache, and under the content security policy."""
     response = render(request, template, context, status=status)
-    return harden(response)
+    harden(response)
+    return response
 
 
-def harden(response: HttpResponse) -> HttpResponse:
+def harden(response: HttpResponseBase) -> None:
+    """Add the headers of a page."""
     response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response["Cache-Control"] = "no-store, private"
-    return response
 
 
 def signed_in_user(request: HttpRequest) -> User:
     """The user of a page behind `login_required`."""
-    assert isinstance(request.user, User)
+    if not isinstance(request.user, User):
+        raise PermissionDenied
     return request.user
 
 
@@ -57,11 +61,13 @@ class SignInView(LoginView):
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "label_suffix": ""}
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = super().dispatch(request, *args, **kwargs)
-        if hasattr(response, "render"):
-            response.render()
-        return harden(response)
+        harden(response)
+        return response
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if SignInThrottle().allow_request(request, self):  # type: ignore[arg-type]

@@ -17,9 +17,11 @@ _VERSION = re.compile(
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PLURAL_ACRONYM = re.compile(r"^[A-Z]{2,}s$")
 _INITIALS = re.compile(r"^(?:[A-Za-z]\.)+[A-Za-z]$")
+_DUNDER = re.compile(r"^__[a-z]+__$")
 _ORDINAL = re.compile(r"^\d+(?:st|nd|rd|th)$", re.IGNORECASE)
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}")
-_NUMERIC_CODE = re.compile(r"^\d{3,6}$", re.ASCII)
+# Ports and error codes, and HTTP statuses; other numbers of three digits are mostly quantities.
+_NUMERIC_CODE = re.compile(r"^(?:[45]\d\d|\d{4,6})$", re.ASCII)
 _LETTER_AND_DIGIT = re.compile(r"[A-Za-z]\d|\d[A-Za-z]", re.ASCII)
 _MAX_DIGIT_GROUPS = 3
 
@@ -28,8 +30,8 @@ def find_identifiers(text: str) -> tuple[str, ...]:
     """The distinct whole identifiers of `text` in order of appearance, in the case that was written, NFKC-normalised.
 
     A token counts if it mixes digits and letters (`E1205`), holds inner dots, hyphens or underscores
-    (`server.shutdown`, `ERR_TIMEOUT`, `v2.3.9`), is in camel case, a flag, a path, an address, or a number of three to
-    six digits (an error code, a port).
+    (`server.shutdown`, `ERR_TIMEOUT`, `v2.3.9`), is in camel case, a flag, a path, an address, or a number that can be
+    a port, an error code or an HTTP error. Flags of one letter are left out: as a substring they are everywhere.
     """
     words = (lexeme.text for lexeme in scan(text) if lexeme.kind == "word")
     return tuple(dict.fromkeys(word for word in words if is_identifier(word)))
@@ -40,7 +42,7 @@ def is_identifier(word: str) -> bool:
     if len(word) > MAX_IDENTIFIER_CHARS or "'" in word or _INITIALS.match(word):
         return False
     if not word[0].isalnum() and word[0] != "_":
-        return len(word) > 2 or word[0] == "-"
+        return len(word) > 2
     if word.endswith(("+", "#")) or "://" in word or "::" in word or "@" in word or word.count("/") > 1:
         return True
     pieces = [piece for piece in _SEPARATORS[0].split(word) if piece]
@@ -48,8 +50,10 @@ def is_identifier(word: str) -> bool:
 
 
 def _is_plain_identifier(word: str) -> bool:
-    if any(mark in word for mark in "._-"):
-        return any(map(str.isalnum, word)) and not _INITIALS.match(word)
+    core = word.strip("_")  # _emphasis_ of Markdown
+    if any(mark in core for mark in "._-") or _DUNDER.match(word):
+        return not _INITIALS.match(word)
+    word = core
     if _ORDINAL.match(word) or _PLURAL_ACRONYM.match(word):
         return False
     return bool(_CAMEL.search(word) or _NUMERIC_CODE.match(word) or _LETTER_AND_DIGIT.search(word))

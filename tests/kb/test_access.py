@@ -81,9 +81,7 @@ def test_a_key_without_kb_read_reads_nothing() -> None:
 
 @given(st.frozensets(st.integers(1, 20)), st.frozensets(st.integers(1, 20)))
 def test_narrowing_only_shrinks(readable: frozenset[int], wanted: frozenset[int]) -> None:
-    scope = AccessScope(
-        user_id=1, permissions=frozenset(), readable_kb_ids=readable, manageable_kb_ids=frozenset()
-    )
+    scope = AccessScope(user_id=1, permissions=frozenset(), readable_kb_ids=readable, manageable_kb_ids=frozenset())
     narrowed = scope.narrow(wanted)
     assert narrowed.readable_kb_ids == readable & wanted
     assert (narrowed.digest == scope.digest) == (readable <= wanted)

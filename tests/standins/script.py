@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-_FIRST_PASSAGE = re.compile(r"\[1\][ \t:：]*(.*?)(?=\n\s*\[\d{1,3}\]|\Z)", re.DOTALL)
+# `<passage n="1" …>text</passage>`, or `[1] text` up to the next number.
+_FIRST_PASSAGE = re.compile(
+    r"<passage\s+n=\"1\"[^>]*>(?P<fenced>.*?)</passage>|^\s*\[1\][ \t:：]*(?P<numbered>.*?)(?=\n\s*\[\d{1,3}\]|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _PIECE_CHARS = 6
 
 
@@ -46,7 +50,7 @@ def from_prompt(messages: Sequence[Mapping[str, Any]], *, delay_s: float = 0.0, 
     """Quote the first sentence of passage 1 with its `[1]`; without passages, say that there were none."""
     prompt = "\n".join(str(message.get("content", "")) for message in messages)
     found = _FIRST_PASSAGE.search(prompt)
-    sentence = _first_sentence(found[1]) if found else ""
+    sentence = _first_sentence(found["fenced"] or found["numbered"] or "") if found else ""
     text = f"{sentence} [1]" if sentence else "The prompt holds no passage."
     pieces = tuple(text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS))
     return Reply(pieces=pieces, delay_s=delay_s, first_delay_s=first_delay_s)

@@ -6,7 +6,8 @@ import argparse
 import asyncio
 import queue
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -41,8 +42,7 @@ class StandIn:
         self.port = 0
         self._replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
         self._disconnected = threading.Semaphore(0)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: web.AppRunner | None = None
 
     def script(self, *replies: Reply) -> None:
@@ -64,21 +64,30 @@ class StandIn:
         raise AssertionError("a subclass answers")
 
     def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._on_loop(self.start(0))
+        self._on_loop(self._loop, self.start(0))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._runner is not None
-        self._on_loop(self._runner.cleanup())
+        self.stop()
+
+    def stop(self) -> None:
+        """End all connections and free the port; a second call does nothing."""
+        if self._runner is None or self._loop is None:
+            return
+        self._on_loop(self._loop, self._runner.cleanup())
+        self._runner = None
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(WAIT_S)
         self._loop.close()
 
-    def _on_loop(self, work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
+    @staticmethod
+    def _on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result(WAIT_S)
 
     async def start(self, port: int) -> None:
         app = web.Application()
@@ -130,10 +139,8 @@ def run_from_command_line(make: Callable[[str | None], StandIn], variable: str, 
 
     async def serve() -> None:
         await stand_in.start(options.port)
-        print(f"{variable}=http://127.0.0.1:{stand_in.port}{suffix}", flush=True)
+        print(f"{variable}=http://127.0.0.1:{stand_in.port}{suffix}", flush=True)  # noqa: T201
         await asyncio.Event().wait()
 
-    try:
+    with suppress(KeyboardInterrupt):
         asyncio.run(serve())
-    except KeyboardInterrupt:
-        pass

@@ -44,7 +44,20 @@ def test_it_finds_the_whole_identifier_as_written(identifier: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["plain English words", "数据库", "and/or", "don't", "e.g. this", "the 1st and 22nd", "API APIs", "5 - 3", "—"],
+    [
+        *(
+            "plain English words",
+            "数据库",
+            "and/or",
+            "don't",
+            "e.g. this",
+            "the 1st and 22nd",
+            "API APIs",
+            "5 - 3",
+            "—",
+        ),
+        *("</div>", "tar -x", "_so_ it is", "100"),
+    ],
 )
 def test_it_leaves_out_ordinary_words(text: str) -> None:
     assert find_identifiers(text) == ()

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
-from django.urls import URLPattern
+from rest_framework.routers import SimpleRouter
 
-urlpatterns: list[URLPattern] = []
+from apps.aiconfig.api.views import ConfigViewSet
+
+router = SimpleRouter()
+router.register("", ConfigViewSet, basename="config")
+
+urlpatterns = router.urls

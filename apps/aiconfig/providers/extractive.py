@@ -104,7 +104,11 @@ class _Scored:
 
 
 def _score(question: str, passages: Sequence[PromptPassage]) -> list[_Scored]:
-    units = [unit for passage in passages for unit in cut_into_units(passage.index, passage.text)]
+    units = [
+        unit
+        for passage in passages
+        for unit in cut_into_units(passage.index, passage.text, heading_path=passage.heading_path)
+    ]
     own = [frozenset(segment(unit.text)) for unit in units]
     around = [frozenset(segment(unit.context)) for unit in units]
     weights = _weights(question, own)

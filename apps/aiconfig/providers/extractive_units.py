@@ -55,9 +55,9 @@ class _State:
         return " ".join(part for part in (self.heading, self.question, self.lead) if part)
 
 
-def cut_into_units(passage: int, text: str) -> list[Unit]:
+def cut_into_units(passage: int, text: str, *, heading_path: str = "") -> list[Unit]:
     """The units of one passage, in order."""
-    state = _State()
+    state = _State(heading=heading_path)
     units: list[Unit] = []
     for block in _blocks(text):
         units.extend(_units_of(passage, block, state, first=len(units)))

@@ -28,6 +28,8 @@ class PromptPassage:
 
     index: int
     text: str
+    heading_path: str = ""
+    """The headings above it, where the text does not hold them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

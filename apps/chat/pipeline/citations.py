@@ -1,10 +1,10 @@
 """Which passages an answer cites, and how much of it is cited. Pure; no model.
 
 1. Code (fenced, inline) and links are masked by as many other characters: a `[1]` in them is not a citation.
-2. Citations are `[1]`, `[1][3]`, `[1,3]`, `[1-3]`, and the full-width forms `［１］` and `【1】`, which are brought to the
-   plain form character by character. Offsets never move.
+2. Citations are `[1]`, `[1][3]`, `[1,3]`, `[1-3]`, and the full-width forms `［１］` and `【1】`, which are brought to
+   the plain form character by character. Offsets never move.
 3. The rest is cut into statements: sentences of prose, items of lists, rows of tables. A mark standing alone belongs to
-   the statement before it. Headings, lead-ins that end with a colon, questions and scraps state nothing.
+   the statement before it. Headings, and uncited lead-ins that end with a colon, questions and scraps, state nothing.
 4. coverage = statements with at least one valid citation / all statements; None where there is no statement.
 5. confidence = coverage × the top rerank score (no coverage: the top score).
 """
@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -23,15 +24,19 @@ from docmind.text import split_sentences
 MAX_RANGE: Final = 20
 """Longest `[a-b]` that counts as a range of passages."""
 
-_FENCE: Final = re.compile(r"^[ \t>]{0,8}(?P<mark>`{3,}|~{3,})[^\n]*\n?(?:.*?^[ \t>]{0,8}(?P=mark)[`~]*[ \t]*$|.*)", re.M | re.S)
-_INLINE_CODE: Final = re.compile(r"(?<!`)(?P<ticks>`{1,3})(?!`)(?:[^`\n]|\n(?!\n)){1,2000}?(?<!`)(?P=ticks)(?!`)")
-_LINK: Final = re.compile(r"!?\[(?:[^\[\]\n]|\[[^\[\]\n]{0,200}\]){0,500}\]\([^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,500})?(?:[ \t]+\"[^\"\n]{0,300}\")?\)")
+_FENCE: Final = re.compile(
+    r"^[ \t>]{0,8}(?P<mark>`{3,}|~{3,})[^\n]*\n?(?:.*?^[ \t>]{0,8}(?P=mark)[`~]*[ \t]*$|.*)", re.M | re.S
+)
+_BACKTICKS: Final = re.compile(r"`+")
+_NOT_NEWLINE: Final = re.compile(r"[^\n]")
+_LINK: Final = re.compile(
+    r"!?\[(?:[^\[\]\n]|\[[^\[\]\n]{0,200}\]){0,500}\]"
+    r"\([^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,500})?(?:[ \t]+\"[^\"\n]{0,300}\")?\)"
+)
 _ADDRESS: Final = re.compile(r"<?\bhttps?://[^\s<>，。；！？）】」]{1,2000}>?")
 
 _NUMBER: Final = r"[ \u3000]{0,2}[0-9０-９]{1,3}[ \u3000]{0,2}"
-_MARK: Final = re.compile(
-    rf"(?<!\\)[\[［【](?P<inside>{_NUMBER}(?:[,，、;；\-–—~～]{_NUMBER}){{0,20}})[\]］】](?!\()"
-)
+_MARK: Final = re.compile(rf"(?<!\\)[\[［【](?P<inside>{_NUMBER}(?:[,，、;；\-–—~～]{_NUMBER}){{0,20}})[\]］】](?!\()")
 _ITEM: Final = re.compile(r"(?P<first>\d{1,3})(?:\s*[-–—~～]\s*(?P<last>\d{1,3}))?")
 _PLAIN: Final = str.maketrans("［］【】０１２３４５６７８９，、；～", "[][]0123456789,,,~")
 
@@ -46,7 +51,7 @@ _LEAST_WORDS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedCitations:
-    """`indices`: the distinct valid numbers in order of appearance. `invalid_refs`: citations of passages that are not there."""
+    """`indices`: the distinct valid numbers in order of appearance. `invalid_refs` counts numbers without a passage."""
 
     indices: tuple[int, ...]
     invalid_refs: int
@@ -97,10 +102,32 @@ def confidence_of(coverage: float | None, top_score: float, config: ConfigSnapsh
 
 def _mask(text: str) -> str:
     """`text` with code blocks blanked and inline code and links replaced by letters; same length, same lines."""
-    text = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-    for pattern in (_INLINE_CODE, _LINK, _ADDRESS):
-        text = pattern.sub(lambda match: re.sub(r"[^\n]", "x", match[0]), text)
+    text = _FENCE.sub(lambda match: _NOT_NEWLINE.sub(" ", match[0]), text)
+    text = _mask_inline_code(text)
+    for pattern in (_LINK, _ADDRESS):
+        text = pattern.sub(lambda match: _NOT_NEWLINE.sub("x", match[0]), text)
     return text
+
+
+def _mask_inline_code(text: str) -> str:
+    """Code spans: from a run of backticks to the next run of the same length in the same paragraph."""
+    runs = [(match.start(), match.end()) for match in _BACKTICKS.finditer(text)]
+    of_length: dict[int, list[int]] = {}
+    for number, (start, end) in enumerate(runs):
+        of_length.setdefault(end - start, []).append(number)
+    pieces, position, number = [], 0, 0
+    while number < len(runs):
+        start, end = runs[number]
+        same = of_length[end - start]
+        following = bisect_right(same, number)
+        closing = same[following] if following < len(same) else None
+        if closing is None or "\n\n" in text[end : runs[closing][0]]:
+            number += 1
+            continue
+        span = text[start : runs[closing][1]]
+        pieces += [text[position:start], _NOT_NEWLINE.sub("x", span)]
+        position, number = runs[closing][1], closing + 1
+    return "".join((*pieces, text[position:]))
 
 
 def _numbers(mark: re.Match[str]) -> list[int]:
@@ -143,21 +170,29 @@ def _pieces(masked: str) -> Iterator[str]:
             continue
         yield from _sentences(prose)
         prose = []
-        is_table_head = number + 1 < len(lines) and "-" in lines[number + 1] and bool(_RULER.fullmatch(lines[number + 1]))
+        is_table_head = (
+            number + 1 < len(lines) and "-" in lines[number + 1] and bool(_RULER.fullmatch(lines[number + 1]))
+        )
         if is_row and not is_table_head and not _RULER.fullmatch(line):
             yield line
     yield from _sentences(prose)
 
 
 def _sentences(lines: list[str]) -> Iterator[str]:
-    # Plain marks, so that the splitter keeps them with the sentence before them; the text keeps its length.
-    text = _MARK.sub(lambda match: match[0].translate(_PLAIN), "\n".join(lines))
-    for sentence in split_sentences(text):
-        yield sentence.text
+    # The splitter keeps marks with the sentence before them, in their plain form; nothing changes its length.
+    text = "\n".join(lines)
+    for sentence in split_sentences(_MARK.sub(lambda match: _plain_mark(len(match[0])), text)):
+        yield text[sentence.start : sentence.end]
+
+
+def _plain_mark(length: int) -> str:
+    """A list of numbers in brackets, `length` ≥ 3 characters long."""
+    inside = length - 2
+    return f"[{'1,' if inside % 4 == 0 else ''}{('111,' * inside)[: inside - 2 if inside % 4 == 0 else inside]}]"
 
 
 def _is_substantive(statement: str) -> bool:
-    bare = _CLOSING.sub("", _MARK.sub("", statement))
-    if bare.endswith((":", "：", "?", "？")):
-        return bool(_MARK.search(statement))
-    return len(_WORD.findall(bare)) >= _LEAST_WORDS
+    if _MARK.search(statement):
+        return True
+    bare = _CLOSING.sub("", statement)
+    return not bare.endswith((":", "：", "?", "？")) and len(_WORD.findall(bare)) >= _LEAST_WORDS

@@ -151,9 +151,7 @@ class Error:
     retryable: bool
 
 
-Event = (
-    Understanding | Routing | Retrieval | Rerank | Grader | ScopeShortCircuit | Start | Token | Done | Error
-)
+Event = Understanding | Routing | Retrieval | Rerank | Grader | ScopeShortCircuit | Start | Token | Done | Error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

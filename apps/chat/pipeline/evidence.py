@@ -8,6 +8,7 @@ from apps.aiconfig.snapshot import ConfigSnapshot
 from apps.chat.pipeline.events import Citation, Evidence, Grader, Rerank, Retrieval, Source
 from apps.chat.pipeline.prompt import fence_passage
 from apps.chat.pipeline.types import AskRequest, QueryClassification
+from apps.kb.retrieval.grade import grade
 from apps.kb.retrieval.types import RetrievalResult, RetrievedChunk, SearchRequest
 from docmind.text import estimate_tokens
 
@@ -43,6 +44,18 @@ def rerank_event(result: RetrievalResult) -> Rerank:
         model=result.rerank_model,
         ms=round(sum(timing.ms for timing in result.timings if timing.stage == "rerank"), 1),
         degraded="; ".join(item.reason for item in result.degraded if item.part == "rerank"),
+    )
+
+
+def grade_event(query: str, result: RetrievalResult, config: ConfigSnapshot) -> Grader:
+    graded = grade(query, result.chunks, config)
+    return Grader(
+        tier=graded.tier,
+        top_score=round(graded.top_score, 4),
+        avg_score=round(graded.avg_score, 4),
+        lex_coverage=round(graded.lex_coverage, 4),
+        kb_entity_weak=graded.kb_entity_weak,
+        reason=graded.reason,
     )
 
 

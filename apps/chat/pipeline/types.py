@@ -10,14 +10,12 @@ from typing import Literal, Protocol
 
 from apps.aiconfig.providers.types import ChatModel
 from apps.aiconfig.snapshot import ConfigSnapshot
-from apps.chat.pipeline.events import Grader
 from apps.kb.retrieval.types import RetrievalResult, SearchRequest, Specificity
 from apps.rbac.scope import AccessScope
 
 Intent = Literal["HOW_TO", "TROUBLESHOOTING", "COMPARISON", "SUMMARY", "DEFINITION", "LOOKUP", "GENERAL"]
 Complexity = Literal["SIMPLE", "MEDIUM", "COMPLEX"]
 Scope = Literal["KNOWLEDGE_QUERY", "META_CONVERSATION", "CHITCHAT", "KB_META", "USER_MEMORY", "OUT_OF_SCOPE"]
-AnswerLanguage = Literal["zh", "en", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +68,10 @@ class Search(Protocol):
     def __call__(self, request: SearchRequest, *, config: ConfigSnapshot) -> Awaitable[RetrievalResult]: ...
 
 
-class Grade(Protocol):
-    """Judges the evidence for a question, without a model call."""
-
-    def __call__(self, query: str, result: RetrievalResult, *, config: ConfigSnapshot) -> Grader: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDeps:
     """The clients that a run works with. `clock` counts seconds from any zero."""
 
     chat: ChatModel
     search: Search
-    grade: Grade
     clock: Callable[[], float] = time.monotonic

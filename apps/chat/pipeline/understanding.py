@@ -47,7 +47,10 @@ _INTENTS: Final[tuple[tuple[Intent, re.Pattern[str]], ...]] = (
     ),
     (
         "LOOKUP",
-        re.compile(r"多少|哪个|哪些|哪里|在哪|几个|默认|是否|\bwhich\b|\bwhere\b|\bwhen\b|\bhow (?:many|much)\b|\bdefault\b", re.I),
+        re.compile(
+            r"多少|哪个|哪些|哪里|在哪|几个|默认|是否|\bwhich\b|\bwhere\b|\bwhen\b|\bhow (?:many|much)\b|\bdefault\b",
+            re.I,
+        ),
     ),
 )
 _MULTI_FOCUS: Final = re.compile(
@@ -59,7 +62,8 @@ _QUESTION_MARK: Final = re.compile(r"[?？]+")
 _LIST_ITEM: Final = re.compile(r"(?m)^\s*(?:\d+[.、)]|[-*])\s+\S")
 _QUOTED: Final = re.compile(r"[“\"「『`][^”\"」』`\n]{2,}[”\"」』`]")
 _FUZZY: Final = re.compile(
-    r"优势|好处|思路|建议|看法|最佳实践|怎么样|为什么要|理念|\badvantages?\b|\bbenefits?\b|\bbest practices?\b|\badvice\b"
+    r"优势|好处|思路|建议|看法|最佳实践|怎么样|为什么要|理念"
+    r"|\badvantages?\b|\bbenefits?\b|\bbest practices?\b|\badvice\b"
     r"|\bthink of\b|\bideas?\b",
     re.I,
 )
@@ -69,7 +73,9 @@ _TIME: Final = re.compile(
     re.I,
 )
 _MEMORY: Final = re.compile(
-    r"我(?:之前|上次|以前|说过|的偏好|的习惯|喜欢)|记得我|\bmy (?:preferences?|habits?)\b|\bI (?:said|told you|prefer)\b", re.I
+    r"我(?:之前|上次|以前|说过|的偏好|的习惯|喜欢)|记得我"
+    r"|\bmy (?:preferences?|habits?)\b|\bI (?:said|told you|prefer)\b",
+    re.I,
 )
 _REMEMBER: Final = re.compile(r"(?:请?记住|remember(?: that)?)[，,:：\s]*(?P<what>[^\n]{2,300})", re.I)
 _PRONOUN: Final = re.compile(r"它|这个|那个|这些|那些|上述|前面|\b(?:it|its|this|that|these|those|they|them)\b", re.I)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from docmind.text import Lang
-from docmind.vectors.types import VectorRow
+
+if TYPE_CHECKING:
+    from docmind.vectors.types import VectorRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Compression: what fits into the prompt says as much as possible.
 
 1. Repeats go: the same chunk or text, and near duplicates (one text holds the other, or the Jaccard index of their
-   character bigrams reaches the threshold). The better ranked place stays, with the longer text where one holds the other.
+   character bigrams reaches the threshold). The better place stays, with the longer text where one holds the other.
 2. A long passage is cut to a window around the hit: its child, else the first query term in it, else its head; the
    window's edges move inwards to the end of a sentence where one is near.
 3. Passages are taken in order while the token budget lasts; one that does not fit is skipped, a later one may.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apps.aiconfig.snapshot import ConfigSnapshot
-from apps.kb.retrieval.types import Candidate, FusedCandidate, Specificity
+from apps.kb.retrieval.types import Candidate, FusedCandidate, RetrievedChunk, Specificity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +82,9 @@ def select(fused: Sequence[FusedCandidate], limit: int) -> tuple[FusedCandidate,
             break
         kept.add(candidate.chunk_id)
     return tuple(candidate for candidate in fused if candidate.chunk_id in kept)
+
+
+def select_loaded(chunks: Sequence[RetrievedChunk], limit: int) -> tuple[RetrievedChunk, ...]:
+    """`select` once more, among the candidates whose rows could be loaded."""
+    kept = {candidate.chunk_id for candidate in select([chunk.fused for chunk in chunks if chunk.fused], limit)}
+    return tuple(chunk for chunk in chunks if chunk.chunk_id in kept)

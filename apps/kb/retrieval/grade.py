@@ -1,8 +1,8 @@
 """How good the evidence is (after CRAG, Yan et al. 2024), from two signals that fail in different ways.
 
-The top rerank score, and the lexical coverage: the best share, over the first passages, of the query's significant terms,
-long terms counting more. Both strong is HIGH, both weak is LOW, all else AMBIGUOUS: a high score whose rare entity is
-missing goes down to it, a low score that has the entity comes up to it. Identifiers are such entities.
+The top rerank score, and the lexical coverage: the best share, over the first passages, of the query's significant
+terms, long terms counting more. Both strong is HIGH, both weak is LOW, all else AMBIGUOUS: a high score whose rare
+entity is missing goes down to it, a low score that has the entity comes up to it. Identifiers are such entities.
 """
 
 from __future__ import annotations
@@ -75,4 +75,5 @@ def _lexical_evidence(query: str, chunks: Sequence[RetrievedChunk]) -> tuple[flo
         return 0.0, True
     coverage = max(sum(len(term) for term in wanted if term in terms) / total for terms in present)
     everywhere = frozenset().union(*present)
-    return coverage, all(identifier.casefold() in everywhere for identifier in find_identifiers(query))
+    identifiers = map(str.casefold, find_identifiers(query))
+    return coverage, all(not everywhere.isdisjoint((name, name.lstrip("-./"))) for name in identifiers)

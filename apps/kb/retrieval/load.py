@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from django.db.models.expressions import RawSQL
-
 from apps.kb import fulltext
 from apps.kb.models import Chunk
 from apps.kb.retrieval.types import FusedCandidate, LoadedChunks, ParentPassage, RetrievedChunk
@@ -23,15 +21,13 @@ def load_chunks(
     found = {
         row.pk: row
         for row in rows.select_related("document", "parent_chunk").annotate(
-            search_text=RawSQL(fulltext.ROW_OF_CHUNK, ())  # noqa: S611
+            search_text=fulltext.search_text_expression()
         )
     }
     present = [(found[candidate.chunk_id], candidate) for candidate in candidates if candidate.chunk_id in found]
     return LoadedChunks(
         chunks=tuple(_passage(row, row.search_text or "", candidate) for row, candidate in present),
-        parents={
-            row.parent_chunk.pk: _parent(row.parent_chunk) for row, _ in present if row.parent_chunk is not None
-        },
+        parents={row.parent_chunk.pk: _parent(row.parent_chunk) for row, _ in present if row.parent_chunk is not None},
     )
 
 
@@ -60,6 +56,4 @@ def _passage(row: Chunk, search_text: str, candidate: FusedCandidate) -> Retriev
 
 
 def _parent(row: Chunk) -> ParentPassage:
-    return ParentPassage(
-        content=row.content, page=row.page, start_char=row.start_char, end_char=row.end_char
-    )
+    return ParentPassage(content=row.content, page=row.page, start_char=row.start_char, end_char=row.end_char)

@@ -1,4 +1,4 @@
-"""Parent expansion: a hit child gives way to the wider passage it belongs to, so that the model sees its surroundings."""
+"""Parent expansion: a hit child gives way to the wider passage around it, so that the model sees what it belongs to."""
 
 from __future__ import annotations
 

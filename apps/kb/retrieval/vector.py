@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
 from apps.aiconfig.providers.types import Embedder
 from apps.aiconfig.snapshot import ConfigSnapshot
 from apps.kb.retrieval.types import Candidate
-from docmind.vectors import VectorFilter, VectorStore, collection_name
+from docmind.vectors import VectorFilter, VectorHit, collection_name
 
 COLLECTION_KIND = "chunks"
+
+
+class VectorSearcher(Protocol):
+    """What is needed of `docmind.vectors.VectorStore`."""
+
+    async def search(
+        self,
+        name: str,
+        vectors: Sequence[Sequence[float]],
+        *,
+        filter: VectorFilter,
+        top_k: int,
+        with_vectors: bool = False,
+        timeout_s: float | None = None,
+    ) -> list[list[VectorHit]]: ...
 
 
 async def search_vectors(
@@ -18,7 +34,7 @@ async def search_vectors(
     kb_ids: Collection[int],
     document_ids: Collection[int] | None,
     embedder: Embedder,
-    vectors: VectorStore,
+    vectors: VectorSearcher,
     config: ConfigSnapshot,
 ) -> tuple[Candidate, ...]:
     """The nearest chunks in scope with their cosines, best first, ties by id. A chunk's vector has the chunk's id.
