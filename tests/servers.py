@@ -117,25 +117,36 @@ def milvus_standalone(data_dir: Path) -> MilvusServer:
 
     config = milvus.MilvusServerConfig(data_dir=str(data_dir))
     port_keys = [key for key in config.configurable_items if key.endswith("_port")]
-    *ports, health_port = free_ports(len(port_keys) + 1)
+    *ports, health_port, etcd_client_port, etcd_peer_port = free_ports(len(port_keys) + 3)
     config.update(**dict(zip(port_keys, ports, strict=True)))
     for part in ("rootCoord", "proxy", "queryCoord", "queryNode", "indexNode", "dataCoord", "dataNode"):
         config.set(f"{part}.ip", "127.0.0.1")
     config.resolve()
+    etcd_config = data_dir / "etcd.yaml"
+    etcd_config.write_text(
+        f"listen-client-urls: http://127.0.0.1:{etcd_client_port}\n"
+        f"advertise-client-urls: http://127.0.0.1:{etcd_client_port}\n"
+        f"listen-peer-urls: http://127.0.0.1:{etcd_peer_port}\n"
+        f"initial-advertise-peer-urls: http://127.0.0.1:{etcd_peer_port}\n"
+        f"initial-cluster: default=http://127.0.0.1:{etcd_peer_port}\n",
+        encoding="ascii",
+    )
 
     programs = Path(tempfile.gettempdir()) / f"milvus-{milvus.__version__}-{os.getuid()}"
     programs.mkdir(exist_ok=True)
     with (programs / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         milvus._initialize_data_files(str(programs))
+    port = config.get("proxy_port")
     return MilvusServer(
-        command=[str(programs / "bin" / "milvus"), "run", "standalone"],
-        port=config.get("proxy_port"),
+        command=[str(programs / "bin" / "milvus"), "run", "standalone", f"-alias=test-{port}"],
+        port=port,
         data_dir=data_dir,
         health_port=health_port,
         environment={
             "DEPLOY_MODE": "STANDALONE",
             "METRICS_PORT": str(health_port),
+            "ETCD_CONFIG_PATH": str(etcd_config),
             "MILVUS_RUN_DIR": str(data_dir / "run"),
             "LD_LIBRARY_PATH": str(programs / "bin"),
         },

@@ -130,7 +130,6 @@ class AiConfigRevisionAdmin(admin.ModelAdmin[AiConfigRevision]):
     list_filter = ("config__category", "changed_at")
     list_select_related = ("config", "changed_by")
     search_fields = ("config__key", "old_value", "new_value", "changed_by__username")
-    date_hierarchy = "changed_at"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -115,6 +115,11 @@ class InProcessBus:
         self._forget_expired()
         return run_id in self._runs
 
+    def is_finished(self, run_id: UUID) -> bool:
+        """Whether the run's final frame has been published."""
+        run = self._runs.get(run_id)
+        return run is not None and run.finished_at is not None
+
     async def subscribe(self, run_id: UUID, *, after: int, idle_s: float) -> AsyncGenerator[Frame | None, None]:
         if not self.has(run_id):
             raise RunLostError

@@ -105,9 +105,9 @@ class RedisBus:
 
     async def close(self) -> None:
         mirrors = list(self._mirrors.values())
-        if mirrors:
-            # What has been published still goes out: listeners elsewhere learn that their run has ended.
-            await asyncio.wait(mirrors, timeout=CALL_TIMEOUT_S)
+        # The ends of runs still go out: listeners elsewhere learn of them.
+        if ending := [mirror for run_id, mirror in self._mirrors.items() if self._local.is_finished(run_id)]:
+            await asyncio.wait(ending, timeout=CALL_TIMEOUT_S)
         for mirror in mirrors:
             mirror.cancel()
         await asyncio.gather(*mirrors, return_exceptions=True)

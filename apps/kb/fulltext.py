@@ -51,6 +51,17 @@ def delete_rows(chunk_ids: Iterable[int]) -> None:
             cursor.execute(f"DELETE FROM kb_chunk_search WHERE {_id_column()} IN ({_slots(batch)})", batch)  # noqa: S608
 
 
+def read_rows(chunk_ids: Sequence[int]) -> dict[int, str]:
+    """The encoded terms of these chunks by id; at most BATCH_ROWS ids at a time."""
+    if not chunk_ids:
+        return {}
+    column = _id_column()
+    sql = f"SELECT {column}, search_text FROM kb_chunk_search WHERE {column} IN ({_slots(chunk_ids)})"
+    with connection.cursor() as cursor:
+        cursor.execute(sql, list(chunk_ids))
+        return dict(cursor.fetchall())
+
+
 def row_ids(document_id: int) -> set[int]:
     """The chunks of a document, staged ones included, that have a row."""
     sql = f"SELECT c.id FROM kb_chunk c JOIN kb_chunk_search s ON s.{_id_column()} = c.id WHERE c.document_id = %s"  # noqa: S608

@@ -124,7 +124,7 @@ class _Marker(HTMLParser):
         self._out.append(f"</{tag}>")
 
     def handle_data(self, data: str) -> None:
-        if not data.strip():
+        if not data.strip() and "\n" in data:  # between blocks, rows and cells, where no <mark> may stand
             self._out.append(escape(data, quote=False))
             return
         run: list[str] = []
@@ -146,9 +146,6 @@ class _Marker(HTMLParser):
 
     def _write(self, run: list[str], inside: bool) -> None:
         text = escape("".join(run), quote=False)
-        if inside and text.strip():
-            # The white space that ends a passage is not part of it.
-            bare = text if self._place < self._end else text.rstrip()
-            self._out.append(f"<mark>{bare}</mark>{text[len(bare) :]}")
-        else:
-            self._out.append(text)
+        # The white space that ends a passage is not part of it.
+        bare = text if self._place < self._end else text.rstrip()
+        self._out.append(f"<mark>{bare}</mark>{text[len(bare) :]}" if inside and bare else text)

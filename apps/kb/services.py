@@ -212,8 +212,7 @@ def _forget_after_commit(document: Document, fingerprint: str) -> None:
     keys = [document.storage_key, *files.keys_of_markdown(document.markdown_key)]
     keys += files.keys_of_markdown(files.markdown_key(document.storage_key, document.revision))
     transaction.on_commit(lambda: files.remove(keys), robust=True)
-    if fingerprint:
-        tasks.enqueue_forget_vectors(document_id, fingerprint)
+    tasks.enqueue_forget_vectors(document_id, fingerprint)
 
 
 def _published_key(document: Document) -> str:

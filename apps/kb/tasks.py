@@ -55,9 +55,9 @@ def sweep() -> int:
     room = MAX_WAITING - get_broker().queue_size()
     if room <= 0:
         return 0
-    woken = 0
-    for document_id in documents_to_wake(timezone.now(), idle_s=LEASE_S, limit=room):
-        mark_woken(document_id)
+    woken, now = 0, timezone.now()
+    for document_id in documents_to_wake(now, idle_s=LEASE_S, limit=room):
+        mark_woken(document_id, now)
         enqueue_ingest(document_id)
         woken += 1
     if woken:
@@ -66,8 +66,10 @@ def sweep() -> int:
 
 
 def forget_vectors(document_id: int, fingerprint: str) -> None:
-    """Removes the vectors of a deleted document, as well as can be."""
-    remove_vectors(get_vector_store(), collection_name("chunks", fingerprint), document_id)
+    """Removes the vectors of a deleted document, those of the knowledge base's model and those of the present one."""
+    embedder = current_providers().embedder
+    for known in sorted({fingerprint, embedder.fingerprint if embedder else ""} - {""}):
+        remove_vectors(get_vector_store(), collection_name("chunks", known), document_id)
 
 
 def ensure_schedule(**kwargs: Any) -> None:

@@ -12,6 +12,7 @@ process its own last writes.) Milvus Lite applies writes at once.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +32,17 @@ from docmind.vectors.types import CONTENT_TYPE_LIMIT_BYTES, LANG_LIMIT_BYTES, TA
 
 Row = dict[str, Any]
 
+logging.getLogger("pymilvus").setLevel(
+    logging.CRITICAL
+)  # importing it has undone the settings; errors are raised anyway
+
+_GRPC_OPTIONS = {
+    # A restarted server is found by the next attempt: channels do not share what others have seen fail.
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.initial_reconnect_backoff_ms": 100,
+    "grpc.min_reconnect_backoff_ms": 100,
+    "grpc.max_reconnect_backoff_ms": 1_000,
+}
 _HNSW = {"M": 16, "efConstruction": 200}
 _EF_SEARCH_MINIMUM = 128
 _ITERATOR_BATCH_ROWS = 8_000
@@ -89,7 +101,9 @@ class Connection:
 
     def __init__(self, uri: str, token: str, timeout_s: float) -> None:
         try:
-            self._client = MilvusClient(uri=uri, token=token, timeout=timeout_s, dedicated=True)
+            self._client = MilvusClient(
+                uri=uri, token=token, timeout=timeout_s, dedicated=True, grpc_options=_GRPC_OPTIONS
+            )
         except (MilvusException, grpc.RpcError) as error:
             raise translate(error) from error
 

@@ -1,10 +1,11 @@
 // The REST API with the page's session: one place for the CSRF token and for errors that a person can read.
 
 export class ApiError extends Error {
-  constructor(message, { status = 0, code = "" } = {}) {
+  constructor(message, { status = 0, code = "", details = {} } = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.details = details;
   }
 
   get isSignedOut() {
@@ -51,7 +52,7 @@ export function errorOf(status, text, retryAfter) {
   } catch {
     // Not the API's own answer: a proxy's page, for instance.
   }
-  return new ApiError(readable(status, body.message, retryAfter), { status, code: body.code ?? "" });
+  return new ApiError(readable(status, body.message, retryAfter), { status, code: body.code ?? "", details: body.details ?? {} });
 }
 
 function readable(status, message, retryAfter) {

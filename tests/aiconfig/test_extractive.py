@@ -52,6 +52,12 @@ def test_it_keeps_a_row_with_the_heading_of_its_table() -> None:
     )
 
 
+def test_it_keeps_the_lines_of_indented_code_apart() -> None:
+    (unit,) = cut_into_units(1, "    make up\n    make test\n")
+    assert unit.kind == "code"
+    assert unit.text == "```\nmake up\nmake test\n```"
+
+
 def test_the_sentence_with_the_identifier_wins() -> None:
     assert answer("What does error E1205 of the lock mean?").startswith(
         "The error E1205 means that a lock wait timed out. [2]"

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.test import AsyncClient
+
 from apps.aiconfig.providers.types import ChatDelta, ChatRequest, StreamEnd, TextDelta
 from apps.aiconfig.snapshot import ConfigSnapshot
 from apps.chat.pipeline.types import AskRequest, HistoryMessage, PipelineDeps
@@ -131,6 +133,17 @@ def history(*contents: str) -> tuple[HistoryMessage, ...]:
         HistoryMessage(role="user" if number % 2 == 0 else "assistant", content=content)
         for number, content in enumerate(contents)
     )
+
+
+class BearerClient(AsyncClient):
+    """Django's async client with a token: the headers it is made with do not reach its requests."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self.token = token
+
+    def generic(self, *args: Any, headers: dict[str, str] | None = None, **kwargs: Any) -> Any:
+        return super().generic(*args, headers={"Authorization": f"Bearer {self.token}", **(headers or {})}, **kwargs)
 
 
 @dataclass(frozen=True)

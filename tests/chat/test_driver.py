@@ -191,7 +191,7 @@ async def test_it_answers_a_stop_with_what_it_has_and_closes_the_model_at_once()
     task = asyncio.create_task(consume())
     chat.allow(2)
     await chat.opened.wait()
-    while names(events).count("token") < 2:
+    while names(events).count("token") < 2:  # noqa: ASYNC110
         await asyncio.sleep(0)
     task.cancel()
     await task
@@ -211,7 +211,7 @@ async def test_it_answers_a_stop_during_the_search() -> None:
             events.append(event)
 
     task = asyncio.create_task(consume())
-    while not search.requests:
+    while not search.requests:  # noqa: ASYNC110
         await asyncio.sleep(0)
     task.cancel()
     await task

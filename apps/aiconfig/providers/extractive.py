@@ -34,6 +34,7 @@ IDENTIFIER_WEIGHT: Final = 3.0
 CONTEXT_WEIGHT: Final = 0.5
 ANSWER_BONUS: Final = 0.15
 PASSAGE_RANK_BONUS: Final = 0.08
+USUAL_UNIT_CHARS: Final = 200
 PIECE_CHARS: Final = 12
 
 _NOTHING: Final = {
@@ -123,9 +124,14 @@ def _score(question: str, passages: Sequence[PromptPassage]) -> list[_Scored]:
         near = sum(weight for term, weight in weights.items() if term in context and term not in terms)
         coverage = (covered + CONTEXT_WEIGHT * near) / total
         bonus = ANSWER_BONUS if any(form.search(unit.text) for form in bonus_forms) else 0.0
-        score = coverage * (1 + bonus + PASSAGE_RANK_BONUS / (1 + rank[unit.passage]))
+        score = coverage * (1 + bonus + PASSAGE_RANK_BONUS / (1 + rank[unit.passage])) / _length_penalty(unit)
         scored.append(_Scored(unit=unit, terms=terms, coverage=coverage, score=score))
     return scored
+
+
+def _length_penalty(unit: Unit) -> float:
+    """Long units hold many words by chance."""
+    return 1 + 0.2 * max(0.0, math.log(len(unit.text) / USUAL_UNIT_CHARS))
 
 
 def _weights(question: str, units: Sequence[frozenset[str]]) -> dict[str, float]:

@@ -16,6 +16,7 @@ from docmind.text import split_sentences
 UnitKind = Literal["sentence", "item", "row", "code"]
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
+_INDENTED = re.compile(r"^(?: {4}|\t)\s*\S")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*?)\s*#*\s*$")
 _ITEM = re.compile(r"^(\s*)(?:[-*+]|\d{1,3}[.)])\s+(.*)$")
 _QUOTE = re.compile(r"^\s*>\s?")
@@ -65,7 +66,7 @@ def cut_into_units(passage: int, text: str, *, heading_path: str = "") -> list[U
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Runs of lines that belong together: a fenced block, a table, or one line (a paragraph's lines are joined)."""
+    """Runs of lines that belong together: a fenced or indented block, a table, a heading, an item, a paragraph."""
     block: list[str] = []
     fence = ""
     for line in text.splitlines():
@@ -93,11 +94,20 @@ def _continues(previous: str, line: str) -> bool:
     """Whether a line belongs to the block of the line before it."""
     if not line.strip() or _HEADING.match(line) or _HEADING.match(previous) or _ITEM.match(line):
         return False
-    return bool(_TABLE_ROW.match(line)) == bool(_TABLE_ROW.match(previous))
+    return _is_row(line) == _is_row(previous) and _is_code(line) == _is_code(previous)
+
+
+def _is_row(line: str) -> bool:
+    return bool(_TABLE_ROW.match(line))
+
+
+def _is_code(line: str) -> bool:
+    """Whether a line is indented as code; a list item's own lines are not."""
+    return bool(_INDENTED.match(line)) and not _ITEM.match(line)
 
 
 def _units_of(passage: int, block: list[str], state: _State, *, first: int) -> Iterator[Unit]:
-    if _FENCE.match(block[0]):
+    if _FENCE.match(block[0]) or (_is_code(block[0]) and len(block) > 1):
         yield Unit(
             passage=passage,
             order=first,
@@ -106,7 +116,7 @@ def _units_of(passage: int, block: list[str], state: _State, *, first: int) -> I
             context=state.context(),
             lead=state.lead,
         )
-    elif _TABLE_ROW.match(block[0]):
+    elif _is_row(block[0]):
         yield from _rows(passage, block, state, first=first)
     elif heading := _HEADING.match(block[0]):
         state.heading, state.question, state.lead = heading[1], "", ""
@@ -154,6 +164,9 @@ def _joined(lines: list[str]) -> str:
 
 
 def _shortened_code(block: list[str]) -> str:
+    """The block between fences, at most _LONGEST_CODE_LINES lines of it."""
+    if not _FENCE.match(block[0]):
+        block = ["```", *(line.removeprefix("    ") for line in block), "```"]
     closed = len(block) > 1 and bool(_FENCE.match(block[-1]))
     body = block[1:-1] if closed else block[1:]
     if len(body) > _LONGEST_CODE_LINES:

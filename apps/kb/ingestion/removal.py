@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.db import connection
 
 from apps.kb import fulltext, term_stats
+from apps.kb.ingestion.term_batches import terms_of
 from apps.kb.ingestion.types import VectorIndex
 from apps.kb.models import Chunk, Document, KnowledgeBase
 from docmind.errors import DocMindError
@@ -24,7 +25,7 @@ def remove_document(document: Document) -> None:
     live = list(
         Chunk.objects.filter(document=document, live=True, vector_id__isnull=False).values_list("pk", flat=True)
     )
-    term_stats.remove(document.knowledge_base_id, fulltext.read_rows(live).values())
+    term_stats.remove(document.knowledge_base_id, terms_of(live))
     remove_chunks_of("document_id", document.pk)
     document.delete()
 

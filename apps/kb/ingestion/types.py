@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from docmind.text import Lang
-
-if TYPE_CHECKING:
-    from docmind.vectors.types import VectorRow
+from docmind.vectors.types import VectorRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,17 +36,15 @@ export class LiveAnswer {
   append(text) {
     if (!this.#hasText) {
       this.#hasText = true;
+      this.text.replaceChildren(); // What the server had written down; the run tells it again.
       this.text.hidden = false;
       this.trace.details.open = false;
     }
     this.text.append(text);
   }
 
-  get hasText() {
-    return this.#hasText;
-  }
-
   settle() {
+    this.article.dataset.status = "settled";
     this.text.classList.remove("answer__text--live");
     this.trace.summarize(0);
   }
@@ -68,9 +66,12 @@ export class LiveAnswer {
     const template = document.createElement("template");
     template.innerHTML = await response.text();
     const rendered = template.content.querySelector("article");
+    this.unnotify("connection");
     for (const node of this.notices.children) rendered.querySelector("[data-notices]").append(node.cloneNode(true));
     this.article.replaceWith(rendered);
     this.article = rendered;
+    this.text = rendered.querySelector("[data-text]");
+    this.notices = rendered.querySelector("[data-notices]");
     showTrace(rendered);
     return rendered;
   }

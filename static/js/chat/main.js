@@ -53,7 +53,7 @@ async function ask(question) {
     enter(Number(response.headers.get("X-Conversation-Id")), question);
     await follow(answer, response);
   } catch (error) {
-    if (run.id) failed(answer, error);
+    if (run.id) await broken(answer, error);
     else refused(asked, answer, error);
   } finally {
     run = null;
@@ -99,6 +99,18 @@ async function done(answer, data) {
   } catch (error) {
     answer.notify("notice", error.message, "bad", reloadButton());
   }
+}
+
+// The stream ended too early. Where the run's events are no longer kept, its message tells how it ended.
+async function broken(answer, error) {
+  if (error.status !== 410) {
+    failed(answer, error);
+    return;
+  }
+  await done(answer, { messageId: error.details.message_id });
+  if (answer.article.dataset.status !== "streaming") return;
+  answer.text.hidden = answer.text.textContent === "";
+  failed(answer, new ApiError(gettext("The server was restarted while this answer was being written.")));
 }
 
 // The run broke: what was written stays, the question can be asked again.
@@ -168,8 +180,7 @@ async function join(article) {
   try {
     await follow(answer, null);
   } catch (error) {
-    if (error.status === 404 || error.status === 410) await done(answer, { messageId: article.dataset.message });
-    else failed(answer, error);
+    await broken(answer, error);
   } finally {
     run = null;
     composer.setBusy(false);
