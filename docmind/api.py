@@ -48,9 +48,9 @@ def describe_error(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
         case exceptions.ValidationError():
             return 400, error_body("invalid", _first_message(error.detail), error.detail), {}
         case exceptions.APIException():
-            headers = {}
-            if isinstance(error, exceptions.Throttled) and error.wait is not None:
-                headers["Retry-After"] = str(int(error.wait) + 1)
+            headers: dict[str, str] = {}
+            if (wait := getattr(error, "wait", None)) is not None:
+                headers["Retry-After"] = str(int(wait) + 1)
             if challenge := getattr(error, "auth_header", None):
                 headers["WWW-Authenticate"] = challenge
             codes = error.get_codes()

@@ -1,8 +1,9 @@
 """Django-q2's cluster, made to end as a whole.
 
-A process of the cluster that is killed may hold the lock of a queue that it was waiting on (an idle worker always does);
-its successor would then wait for ever, and with it every task. So after a sudden death the whole cluster ends with a
-non-zero status, and whoever started it starts it again. Workers that leave in order (recycled, timed out) are replaced.
+A process of the cluster that is killed may hold the lock of a queue that it was waiting on (an idle worker always
+does); its successor would then wait for ever, and with it every task. So after a sudden death the whole cluster ends
+with a non-zero status, and whoever started it starts it again. Workers that leave in order (recycled, timed out) are
+replaced.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "docmind",
     "apps.rbac",
     "apps.aiconfig",
     "apps.kb",

@@ -59,7 +59,10 @@ def configure_logging(options: LogOptions) -> None:
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
             "root": {"handlers": ["stderr"], "level": options["level"]},
             "loggers": {
-                "django-q": {"handlers": [], "propagate": True},
+                "django-q": {"handlers": [], "level": "WARNING", "propagate": True},
+                "uvicorn": {"handlers": [], "level": "WARNING", "propagate": True},
+                "uvicorn.error": {"handlers": [], "level": "WARNING", "propagate": True},
+                "uvicorn.access": {"handlers": [], "level": "INFO", "propagate": True},
                 "django.utils.autoreload": {"level": "WARNING"},
                 "httpx": {"level": "WARNING"},
                 "httpx2": {"level": "WARNING"},

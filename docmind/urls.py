@@ -6,6 +6,8 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from docmind import health
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     path("i18n/", include("django.conf.urls.i18n")),
@@ -14,6 +16,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/kb/", include("apps.kb.api.urls")),
     path("api/memory/", include("apps.memory.api.urls")),
     path("api/chat/", include("apps.chat.api.urls")),
+    path("api/health/live/", health.live, name="health-live"),
+    path("api/health/ready/", health.ready, name="health-ready"),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="api-docs"),
     path("", include("apps.rbac.urls")),

@@ -6,7 +6,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from django.core.cache import cache
+from pytest_django import Settings
 
+from apps.aiconfig.services import forget_config
 from tests.servers import milvus_lite_server, milvus_standalone_server
 
 ON_SERVICES = os.environ.get("DOCMIND_TEST_SERVICES") == "1"
@@ -18,3 +21,13 @@ def milvus_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = milvus_standalone_server if ON_SERVICES else milvus_lite_server
     with server(tmp_path_factory.mktemp("milvus")) as uri:
         yield uri
+
+
+@pytest.fixture(autouse=True)
+def _fresh_process(settings: Settings) -> Iterator[None]:
+    """What a process remembers is forgotten between tests; passwords are hashed cheaply (bcrypt has its own test)."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    cache.clear()
+    forget_config()
+    yield
+    forget_config()

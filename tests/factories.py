@@ -11,7 +11,7 @@ from apps.rbac.permissions import USER
 PASSWORD = "correct horse battery"  # noqa: S105 -- a test's
 
 
-class UserFactory(factory.django.DjangoModelFactory[User]):
+class UserFactory(factory.django.DjangoModelFactory[User]):  # type: ignore[misc] -- untyped library
     """A user holding the roles given by code (`roles=("KB_ADMIN",)`); USER when none are."""
 
     class Meta:

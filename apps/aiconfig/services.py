@@ -72,7 +72,7 @@ def seed_config(**kwargs: Any) -> None:
     rows = {row.key: row for row in AiConfig.objects.all()}
     missing = []
     for declaration in DECLARATIONS.values():
-        declared = {
+        declared: dict[str, Any] = {
             "value_type": declaration.value_type,
             "category": declaration.category,
             "description": declaration.description,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.utils.translation import gettext_noop
 
@@ -286,7 +286,7 @@ def _declare(declared: dataclasses.Field[Any]) -> KeyDeclaration:
     return KeyDeclaration(
         key=key,
         field_name=declared.name,
-        default=declared.default,
+        default=cast(Value, declared.default),
         category=key.split(".")[0],
         description=declared.metadata["description"],
         minimum=between[0],

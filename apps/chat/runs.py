@@ -37,6 +37,8 @@ logger = get_logger(__name__)
 WATCH_S: Final = 0.25
 FLUSH_S: Final = 1.0
 SHUTDOWN_S: Final = 10.0
+FIRST_LISTENER_S: Final = 5.0
+"""A run waits at least this long for its first listener, however short the grace time."""
 
 
 def process_id() -> str:
@@ -50,11 +52,18 @@ class _Run:
     deps: PipelineDeps
     heard_at: float
     """When somebody last listened, or the run began; monotonic seconds."""
+    was_heard: bool = False
     events: asyncio.Queue[Event | None] = field(default_factory=asyncio.Queue)
     state: MessageState = field(default_factory=MessageState)
     seq: int = 0
     driver: asyncio.Task[None] | None = None
     stopping: bool = False
+
+    @property
+    def grace_s(self) -> float:
+        """How long it may go unheard."""
+        grace_s = self.request.config.sse_disconnect_grace_s
+        return grace_s if self.was_heard else max(grace_s, FIRST_LISTENER_S)
 
     def stop(self) -> None:
         """Cancel the driver, once: it answers with its last event."""
@@ -175,10 +184,10 @@ class RunManager:
             if run is None:
                 continue
             if signal.listeners:
-                run.heard_at = now
+                run.heard_at, run.was_heard = now, True
             if signal.stop:
                 run.stop()
-            elif now - run.heard_at > run.request.config.sse_disconnect_grace_s and not run.stopping:
+            elif now - run.heard_at > run.grace_s and not run.stopping:
                 logger.info("run_abandoned", run_id=str(run_id))
                 run.stop()
 

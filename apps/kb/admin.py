@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -54,7 +54,7 @@ class DocumentAdmin(WrittenByIngestion):
     list_filter = ("status", "knowledge_base")
     list_select_related = ("knowledge_base",)
     search_fields = ("source_name", "source_path")
-    actions: ClassVar = ["ingest_again", "cancel"]
+    actions = ("ingest_again", "cancel",)
 
     @admin.display(description=_("progress"), ordering="progress")
     def progress_percent(self, document: Document) -> str:

@@ -69,7 +69,7 @@ def delete_knowledge_base(knowledge_base: KnowledgeBase) -> None:
 def upload_document(
     knowledge_base: KnowledgeBase, *, user: User | None, name: str, file: File[bytes], source_path: str = ""
 ) -> Document:
-    """Stores an upload and queues its ingestion. Refuses what is too large, empty, or of no format that is understood."""
+    """Stores an upload and queues its ingestion. Refuses what is too large, empty, or of no known format."""
     name = _clean_name(name)
     mime_type = _check_upload(name, file)
     digest = _sha256(file)
@@ -104,11 +104,12 @@ def replace_document(document: Document, *, name: str, file: File[bytes]) -> Doc
     try:
         with write_transaction():
             locked = _lock_document(document.pk)
-            old = locked.storage_key
+            old = (locked.storage_key, *files.keys_of_markdown(files.markdown_key(locked.storage_key, locked.revision)))
+            stale = [name for name in old if not name.startswith(locked.markdown_key or "\0")]
             locked.source_name, locked.mime_type, locked.storage_key = name, mime_type, key
             locked.size_bytes, locked.sha256 = file.size, digest
             _begin_again(locked)
-            transaction.on_commit(lambda: files.remove((old,)))
+            transaction.on_commit(lambda: files.remove(stale), robust=True)
     except BaseException:
         files.remove((key,))
         raise
@@ -199,6 +200,9 @@ def _lock_knowledge_base(pk: int) -> KnowledgeBase:
 
 def _begin_again(locked: Document) -> None:
     """A new revision from the start, whoever worked on the last one; queued on commit."""
+    unpublished = files.markdown_key(locked.storage_key, locked.revision)
+    if unpublished != locked.markdown_key:
+        transaction.on_commit(lambda: files.remove(files.keys_of_markdown(unpublished)), robust=True)
     locked.revision += 1
     locked.status, locked.progress = Document.Status.PENDING, 0.0
     locked.error_code = locked.error = locked.lease_owner = ""

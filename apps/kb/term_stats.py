@@ -77,8 +77,7 @@ _INCREASE = {
     "sqlite": _INSERT
     + "ON CONFLICT (knowledge_base_id, term) DO UPDATE"
     + " SET document_frequency = document_frequency + excluded.document_frequency",
-    "mysql": _INSERT
-    + "ON DUPLICATE KEY UPDATE document_frequency = document_frequency + VALUES(document_frequency)",
+    "mysql": _INSERT + "ON DUPLICATE KEY UPDATE document_frequency = document_frequency + VALUES(document_frequency)",
 }
 _DECREASE = {
     "sqlite": _INSERT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -29,13 +29,13 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
         return False
 
 
-class UserCreationForm(AdminUserCreationForm):
+class UserCreationForm(AdminUserCreationForm[User]):
     class Meta:
         model = User
         fields = ("username",)
 
 
-class UserEditForm(UserChangeForm):
+class UserEditForm(UserChangeForm[User]):
     class Meta:
         model = User
         fields = "__all__"  # noqa: DJ007 -- the fieldsets of the admin choose
@@ -48,7 +48,7 @@ class UserRoleInline(admin.TabularInline[UserRole, User]):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin):
+class UserAdmin(DjangoUserAdmin[User]):
     form = UserEditForm
     add_form = UserCreationForm
     inlines = (UserRoleInline,)
@@ -130,7 +130,7 @@ class LoginSessionAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("user__username", "address")
     exclude = ("key", "refresh_jti")
-    actions: ClassVar = ["end"]
+    actions = ("end",)
 
     @admin.action(description=_("End the chosen sessions"), permissions=["view"])
     def end(self, request: HttpRequest, queryset: Any) -> None:
@@ -144,7 +144,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("name", "prefix", "user__username")
     exclude = ("key_hash",)
-    actions: ClassVar = ["revoke"]
+    actions = ("revoke",)
 
     @admin.action(description=_("Revoke the chosen keys"), permissions=["view"])
     def revoke(self, request: HttpRequest, queryset: Any) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from django.contrib import auth
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
-from django.contrib.auth.models import _user_has_module_perms, _user_has_perm
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -117,13 +117,14 @@ class User(AbstractBaseUser):
         return self.is_active and bool(self.role_codes() & {SUPER_ADMIN, KB_ADMIN})
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
-        return self.is_active and _user_has_perm(self, perm, obj)
+        """Whether a backend grants it: a code such as `kb:read`, or Django's `app.action_model`."""
+        return self.is_active and any(backend.has_perm(self, perm, obj) for backend in auth.get_backends())
 
     def has_perms(self, perm_list: Iterable[str], obj: object = None) -> bool:
         return all(self.has_perm(perm, obj) for perm in perm_list)
 
     def has_module_perms(self, app_label: str) -> bool:
-        return self.is_active and _user_has_module_perms(self, app_label)
+        return self.is_active and any(backend.has_module_perms(self, app_label) for backend in auth.get_backends())
 
 
 class UserRole(models.Model):

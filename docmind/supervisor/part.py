@@ -100,7 +100,7 @@ class Part:
 
 def spawn(command: tuple[str, ...], *, stderr: int | None = None) -> subprocess.Popen[bytes]:
     """Start a command, tied to this process's life, in a session of its own, with its output in a pipe."""
-    return subprocess.Popen(
+    return subprocess.Popen(  # noqa: S603 (the supervisor's own commands)
         [sys.executable, "-S", "-m", "docmind.supervisor.tether", str(os.getpid()), *command],
         cwd=PROJECT,
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "docmind.settings", "PYTHONUNBUFFERED": "1"},

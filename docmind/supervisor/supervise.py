@@ -1,6 +1,7 @@
 """The loop: prepare, start, watch, start again, stop.
 
-1. The vector server starts; meanwhile a short-lived process migrates, seeds, and makes administrator and sample documents.
+1. The vector server starts; meanwhile a short-lived process migrates, seeds, makes the administrator and queues the
+   sample documents.
 2. Worker and web server start. When all answer, address and sign-in are printed.
 3. Signals, ends of processes and output wake the loop; once a second it looks for parts that hang.
 4. At the end the web server and the worker are asked to stop, then the vector server; what does not is killed.

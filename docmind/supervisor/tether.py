@@ -57,8 +57,8 @@ def run_tied(parent_pid: int, command: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits it ignored
     if IS_LINUX:
         die_with(parent_pid)
-        os.execvp(command[0], command)
-    child = subprocess.Popen(command)
+        os.execvp(command[0], command)  # noqa: S606 (the supervisor's own commands)
+    child = subprocess.Popen(command)  # noqa: S603
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda received, _frame: child.send_signal(received))
     while child.poll() is None:

@@ -4,9 +4,10 @@ This is the only module that imports the Milvus SDK, which takes 3 s and 150 MB;
 server is first needed. A connection may be used by many threads, but not by a forked child.
 
 Consistency. Reads that decide what is repaired or counted are Strong: they wait until the server has applied every
-write (up to 0.4 s on Milvus 2.3). Search and fetch are Session: they see all that this process has written, and what
-others wrote as soon as the server has applied it, without waiting. (Bounded costs the same and does not show a
-process its own last writes.) Milvus Lite applies writes at once.
+write (up to 0.4 s on Milvus 2.3). Search and fetch are Session: they see all rows that this process has written, and
+what others wrote as soon as the server has applied it, without waiting. (Bounded costs the same and does not show a
+process its own last rows.) Deletions carry no timestamp on Milvus 2.3: a deleted row may be found for another 0.4 s,
+unless a Strong read came between. Milvus Lite applies everything at once.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def parse_sse(raw: bytes) -> list[Received]:
 
 
 async def read_all(response: Any) -> bytes:
-    return b"".join([part async for part in response.streaming_content])
+    return b"".join([part async for part in response])
 
 
 async def read_until(stream: AsyncIterator[bytes], name: str, count: int = 1) -> bytes:

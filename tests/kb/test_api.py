@@ -155,7 +155,7 @@ def test_the_original_comes_back_as_it_was() -> None:
     content = "# 端口\r\n\r\n默认端口是 8848。".encode()
     client = client_of(knowledge_base.owner)
     document_id = upload(client, knowledge_base.pk, ("端口 说明.md", content)).json()["id"]
-    response = client.get(f"/api/kb/documents/{document_id}/original/")
+    response: Any = client.get(f"/api/kb/documents/{document_id}/original/")
     assert b"".join(response.streaming_content) == content
     assert response["X-Content-Type-Options"] == "nosniff"
     assert response["Content-Disposition"].startswith("attachment;")

@@ -7,12 +7,14 @@ from typing import Any
 
 import jwt
 import pytest
-from django.conf import settings
+from django.conf import settings as django_settings
+from django.contrib.auth.hashers import make_password
 from django.utils import timezone
+from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.rbac import tokens
-from apps.rbac.models import ApiKey, LoginSession
+from apps.rbac.models import ApiKey, LoginSession, User
 from tests.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +82,7 @@ def _forged(**changes: Any) -> str:
         "exp": timezone.now() + timedelta(hours=1),
         **changes,
     }
-    return jwt.encode(claims, settings.SECRET_KEY, algorithm="HS256")
+    return jwt.encode(claims, django_settings.SECRET_KEY, algorithm="HS256")
 
 
 @pytest.mark.parametrize(
@@ -150,3 +152,15 @@ def test_one_user_cannot_revoke_the_key_of_another() -> None:
     key, _ = tokens.create_api_key(UserFactory(), name="a", permission_codes=["kb:read"])
     client = bearer(tokens.start_session(UserFactory()).access)
     assert client.delete(f"/api/auth/api-keys/{key.pk}/").status_code == 404
+
+
+def test_passwords_are_kept_as_bcrypt_and_old_hashes_are_upgraded(settings: Settings) -> None:
+    settings.PASSWORD_HASHERS = [
+        "django.contrib.auth.hashers.BCryptSHA256PasswordHasher",
+        "django.contrib.auth.hashers.MD5PasswordHasher",
+    ]
+    user = UserFactory()
+    User.objects.filter(pk=user.pk).update(password=make_password(PASSWORD, hasher="md5"))
+    assert sign_in(user.username).status_code == 200
+    user.refresh_from_db()
+    assert user.password.startswith("bcrypt_sha256$")

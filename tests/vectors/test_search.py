@@ -81,6 +81,7 @@ async def test_it_sees_what_this_process_has_just_written(store: VectorStore, co
         assert await ids(store, collection, anything()) == {number}
         assert (await store.fetch_async(collection, [number])).keys() == {number}
         store.delete(collection, [number])
+        assert store.count(collection) == 0
         assert await ids(store, collection, anything()) == set()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 from uuid import UUID
 
@@ -91,8 +91,22 @@ async def stop_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     return JsonResponse({"run_id": str(run_id), "message_id": message.pk}, status=202)
 
 
-def _stream(run_id: UUID, conversation_id: int, *, after: int = 0) -> StreamingHttpResponse:
-    return StreamingHttpResponse(
+class EventStream(StreamingHttpResponse):
+    """A stream whose generator the server closes itself: Django's wrappers would leave that to the garbage collector.
+
+    Closing it is how a run learns that its listener has gone.
+    """
+
+    def __init__(self, frames: AsyncGenerator[bytes, None], **options: Any) -> None:
+        super().__init__(frames, **options)
+        self._frames = frames
+
+    def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        return self._frames
+
+
+def _stream(run_id: UUID, conversation_id: int, *, after: int = 0) -> EventStream:
+    return EventStream(
         stream_run(current_runs().bus, run_id, after=after),
         content_type="text/event-stream; charset=utf-8",
         headers={

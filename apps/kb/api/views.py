@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db.models import Count, QuerySet
@@ -64,10 +64,10 @@ class ScopedView(APIView):
 class KnowledgeBaseViewSet(ScopedView, viewsets.ModelViewSet[KnowledgeBase]):
     serializer_class = KnowledgeBaseSerializer
     queryset = KnowledgeBase.objects.none()
-    http_method_names: ClassVar = ["get", "post", "patch", "delete", "head", "options"]
-    permission_classes: ClassVar = [IsAuthenticated]
-    filterset_fields: ClassVar = ["visibility"]
-    ordering_fields: ClassVar = ["name", "updated_at", "created_at"]
+    http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012 -- Django types it as a list
+    permission_classes = (IsAuthenticated,)
+    filterset_fields = ("visibility",)
+    ordering_fields = ("name", "updated_at", "created_at",)
 
     def get_queryset(self) -> QuerySet[KnowledgeBase]:
         if getattr(self, "swagger_fake_view", False):
@@ -76,7 +76,7 @@ class KnowledgeBaseViewSet(ScopedView, viewsets.ModelViewSet[KnowledgeBase]):
         return readable.annotate(document_total=Count("documents")).order_by("name", "id")
 
     def get_serializer_context(self) -> dict[str, Any]:
-        context = super().get_serializer_context()
+        context = dict(super().get_serializer_context())
         return context if getattr(self, "swagger_fake_view", False) else {**context, "scope": self.scope}
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -101,7 +101,7 @@ class DocumentListView(ScopedView):
     """The documents of a knowledge base, and upload into it."""
 
     serializer_class = DocumentSerializer
-    throttle_classes: ClassVar = [ScopedRateThrottle]
+    throttle_classes = (ScopedRateThrottle,)
 
     def get_throttles(self) -> Any:
         self.throttle_scope = "upload" if self.request.method == "POST" else None
@@ -150,7 +150,7 @@ class DocumentViewSet(
 ):
     serializer_class = DocumentSerializer
     queryset = Document.objects.none()
-    filter_backends: ClassVar = []
+    filter_backends = ()
 
     def get_queryset(self) -> QuerySet[Document]:
         if getattr(self, "swagger_fake_view", False):
@@ -225,7 +225,12 @@ class SearchView(ScopedView):
             scope = scope.narrow(asked["kb_ids"])
         documents = frozenset(asked["document_ids"]) if "document_ids" in asked else None
         wanted = SearchRequest(
-            query=asked["query"], scope=scope, mode=asked["mode"], document_ids=documents, top_k=asked.get("top_k")
+            query=asked["query"],
+            scope=scope,
+            mode=asked["mode"],
+            document_ids=documents,
+            top_k=asked.get("top_k"),
+            fit_prompt=False,
         )
         result = async_to_sync(search)(
             wanted, config=current_config(), embedder=current_providers().embedder, vectors=get_vector_store()

@@ -30,7 +30,7 @@ def whole_spans(text: str, start: int, end: int) -> list[Span]:
 
 
 def sentence_spans(text: str, start: int, end: int, *, limit: int, atomic: int) -> Iterator[Span]:
-    """`text[start:end]` as sentences and lines; one that is longer than `limit` is cut, but for a link up to `atomic`."""
+    """`text[start:end]` as sentences and lines. One longer than `limit` is cut, but for a link up to `atomic`."""
     for window_start, window_end in _windows(text, start, end):
         whole = whole_spans(text, window_start, window_end)
         opened: int | None = None

@@ -89,7 +89,7 @@ def may_take_over(owner: str, heartbeat_at: datetime | None, now: datetime) -> b
 
 
 def process_identity() -> str:
-    """`host:pid:start` of this process, where `host` stands for one set of process numbers (machine, boot, namespace)."""
+    """`space:pid:start` of this process; `space` is where its number counts (machine, boot, namespace)."""
     return f"{_process_space()}:{os.getpid()}:{_start_of(os.getpid()) or 0}"
 
 

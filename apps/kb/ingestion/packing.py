@@ -21,7 +21,7 @@ from apps.kb.ingestion.types import ChunkSizes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """`text[start:end]`, whose part from `core_start` on belongs to no other piece. `prefix`: a repeated table header."""
+    """`text[start:end]`, whose part from `core_start` on is in no other piece. `prefix`: a repeated table header."""
 
     start: int
     core_start: int
@@ -50,16 +50,14 @@ def pack(text: str, blocks: list[Block], sizes: ChunkSizes) -> list[Piece]:
 def group(pieces: list[Piece], sizes: ChunkSizes) -> list[list[int]]:
     """Positions of the pieces that share a parent; a piece in no group stands alone."""
     groups: list[list[int]] = []
-    for position, piece in enumerate(pieces):
-        if groups and _span(pieces, groups[-1][0], position) <= sizes.parent_chars:
-            groups[-1].append(position)
-        elif (
-            groups and position == len(pieces) - 1 and _span(pieces, groups[-1][0], position) <= sizes.parent_limit
-        ) or (groups and len(groups[-1]) == 1 and _span(pieces, groups[-1][0], position) <= sizes.parent_limit):
+    for position in range(len(pieces)):
+        # A piece that would be left alone may exceed the target: the last one, and the one after a first that is alone.
+        is_needed = position == len(pieces) - 1 or (bool(groups) and len(groups[-1]) == 1)
+        limit = sizes.parent_limit if is_needed else sizes.parent_chars
+        if groups and _span(pieces, groups[-1][0], position) <= limit:
             groups[-1].append(position)
         else:
             groups.append([position])
-        del piece
     return [members for members in groups if len(members) > 1]
 
 

@@ -167,8 +167,19 @@ def _parsed(document: Document, lease: Lease, tools: Tools) -> ParsedDocument:
         parsed = choose_parser(content, document.source_name).parse(content, document.source_name)
         lease.commit(progress=PARSED, attempts=0)
         files.store_parsed(key, parsed)
+        try:
+            lease.commit()
+        except LeaseLost:
+            _drop_orphaned(key, lease)
+            raise
         log.update(bytes=len(content), chars=len(parsed.markdown), parser=parsed.parser)
     return parsed
+
+
+def _drop_orphaned(key: str, lease: Lease) -> None:
+    """The document may have been deleted, or begun again, after its files were cleared away."""
+    if not Document.objects.filter(pk=lease.document_id, revision=lease.revision).exists():
+        files.remove(files.keys_of_markdown(key))
 
 
 def _wait_or_give_up(lease: Lease, error: TransientError, *, is_bounded: bool = False) -> Outcome:
@@ -204,7 +215,7 @@ def _give_up(lease: Lease, code: str, message: str) -> Outcome:
 
 
 def _clean_after_delete(lease: Lease, tools: Tools) -> None:
-    """A batch of vectors may have been written after the document was deleted, a file after its folder was emptied."""
+    """A batch of vectors may have been written after the document was deleted."""
     if tools.embedder is None or Document.objects.filter(pk=lease.document_id).exists():
         return
     forget_vectors(tools.vectors, collection_name("chunks", tools.embedder.fingerprint), lease.document_id)
@@ -228,6 +239,4 @@ class _Stage:
     def __exit__(self, kind: object, *_rest: object) -> None:
         if kind is None:
             ms = round((self._clock() - self._started) * 1000)
-            logger.info(
-                "ingestion_stage", document=self._lease.document_id, stage=self._name, ms=ms, **self._counts
-            )
+            logger.info("ingestion_stage", document=self._lease.document_id, stage=self._name, ms=ms, **self._counts)

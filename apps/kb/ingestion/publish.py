@@ -18,7 +18,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from apps.kb import fulltext, term_stats
+from apps.kb import term_stats
 from apps.kb.ingestion import files
 from apps.kb.ingestion.removal import remove_chunks
 from apps.kb.ingestion.store import Staging, parent_row_ids, staged_rows

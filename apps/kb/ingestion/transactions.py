@@ -23,7 +23,7 @@ CONFLICT_ATTEMPTS = 4
 
 @contextmanager
 def write_transaction() -> Iterator[None]:
-    """`transaction.atomic` in which a deadlock, a lock that is waited for too long or a lost connection is transient."""
+    """`transaction.atomic` in which a deadlock, a lock waited for too long or a lost connection is transient."""
     try:
         with transaction.atomic():
             yield

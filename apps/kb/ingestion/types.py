@@ -21,7 +21,7 @@ class PageStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDocument:
-    """Any format after parsing: Markdown, and a map from it to pages. `markdown[start:end]` is what offsets refer to."""
+    """Any format after parsing: Markdown, to which all offsets refer, and a map from it to pages."""
 
     markdown: str
     parser: str
@@ -50,7 +50,7 @@ class Parser(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkSizes:
-    """Targets in characters. A child may reach `atomic_chars` where a piece must stay whole; a parent `parent_limit`."""
+    """Targets in characters. A child may reach `atomic_chars` where it must stay whole, a parent `parent_limit`."""
 
     child_chars: int = 400
     overlap_chars: int = 50

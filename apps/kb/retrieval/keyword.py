@@ -114,13 +114,9 @@ def score_rows(
     candidates = []
     for row in rows:
         padded = f" {row.search_text} "
-        frequencies = Counter(term for term in row.search_text.split(" ") if term in idf)
+        frequencies = Counter(filter(idf.__contains__, row.search_text.split(" ")))
         norm = k1 * (1 - b + b * row.term_count / statistics.average_terms)
-        score = sum(
-            idf[term] * frequencies[term] * (k1 + 1) / (frequencies[term] + norm)
-            for term in query.terms
-            if term in frequencies
-        )
+        score = sum(idf[term] * count * (k1 + 1) / (count + norm) for term, count in frequencies.items())
         if pair_total:
             together = sum(weight for pair, weight in pair_weights.items() if pair in padded)
             score *= 1 + PHRASE_BONUS * together / pair_total

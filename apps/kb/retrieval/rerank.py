@@ -83,7 +83,7 @@ def _assess(chunk: RetrievedChunk, weights: _Weights, average_terms: float) -> _
     text = chunk.child_terms or encode_terms(segment(f"{chunk.heading_path}\n{chunk.content}"))
     padded = f" {text} "
     terms = text.split(" ")
-    counts = Counter(term for term in terms if term in weights.terms)
+    counts = Counter(filter(weights.terms.__contains__, terms))
     norm = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * len(terms) / average_terms)
     heading = _heading_terms(chunk.heading_path)
     signals = [

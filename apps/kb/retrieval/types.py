@@ -104,7 +104,6 @@ class ParentPassage:
     """The wider passage around a hit."""
 
     content: str
-    page: int | None
     start_char: int
     end_char: int
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib.auth import authenticate
 from django.db.models import QuerySet
@@ -33,9 +33,9 @@ from apps.rbac.models import ApiKey, User
 class SignInView(APIView):
     """Exchange a user name and password for an access and a refresh token."""
 
-    authentication_classes: ClassVar = []
-    permission_classes: ClassVar = [AllowAny]
-    throttle_classes: ClassVar = [ScopedRateThrottle]
+    authentication_classes = ()
+    permission_classes = (AllowAny,)
+    throttle_classes = (ScopedRateThrottle,)
     throttle_scope = "sign-in"
 
     @extend_schema(request=CredentialsSerializer, responses=TokenPairSerializer)
@@ -57,9 +57,9 @@ class SignInView(APIView):
 class RefreshView(APIView):
     """Exchange a refresh token for a new pair; the old refresh token is spent."""
 
-    authentication_classes: ClassVar = []
-    permission_classes: ClassVar = [AllowAny]
-    throttle_classes: ClassVar = [ScopedRateThrottle]
+    authentication_classes = ()
+    permission_classes = (AllowAny,)
+    throttle_classes = (ScopedRateThrottle,)
     throttle_scope = "sign-in"
 
     @extend_schema(request=RefreshSerializer, responses=TokenPairSerializer)
@@ -101,7 +101,7 @@ class ApiKeyViewSet(
 
     serializer_class = ApiKeySerializer
     queryset = ApiKey.objects.none()
-    filter_backends: ClassVar = []
+    filter_backends = ()
 
     def check_permissions(self, request: Request) -> None:
         super().check_permissions(request)

@@ -114,6 +114,7 @@ export class Trace {
   begin() {
     this.details.hidden = false;
     this.details.open = true;
+    this.details.dataset.running = "";
     this.title.textContent = WAITING[""]();
   }
 
@@ -133,6 +134,7 @@ export class Trace {
 
   // The line that stands for the whole trace once the answer is there.
   summarize(responseTimeMs) {
+    delete this.details.dataset.running;
     const find = (wanted) => this.#events.findLast(({ name }) => name === wanted)?.event;
     const parts = [interpolate(ngettext("%(count)s step", "%(count)s steps", this.#events.length), { count: this.#events.length }, true)];
     const rerank = find("rerank");

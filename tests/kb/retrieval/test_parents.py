@@ -5,7 +5,7 @@ from apps.kb.retrieval.types import ParentPassage
 from tests.kb.retrieval.corpus import passage
 
 TEXT = "第一句。第二句。第三句。"
-PARENT = ParentPassage(content=TEXT, page=2, start_char=100, end_char=100 + len(TEXT))
+PARENT = ParentPassage(content=TEXT, start_char=100, end_char=100 + len(TEXT))
 
 
 def test_it_shows_the_parent_and_keeps_the_child() -> None:
