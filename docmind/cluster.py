@@ -70,4 +70,4 @@ class WatchedCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types
         )
         self.sentinel.start()
         self.sentinel.join()
-        return abs(self.sentinel.exitcode or 0)
+        return abs(int(self.sentinel.exitcode or 0))

@@ -294,6 +294,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "apps.chat.api.schema.add_stream_endpoints",
+    ],
 }
 JWT_ACCESS_HOURS = 24
 JWT_REFRESH_DAYS = 7

@@ -62,7 +62,7 @@ def configure_logging(options: LogOptions) -> None:
                 "django-q": {"handlers": [], "level": "WARNING", "propagate": True},
                 "uvicorn": {"handlers": [], "level": "WARNING", "propagate": True},
                 "uvicorn.error": {"handlers": [], "level": "WARNING", "propagate": True},
-                "uvicorn.access": {"handlers": [], "level": "INFO", "propagate": True},
+                "uvicorn.access": {"handlers": [], "level": "WARNING", "propagate": True},
                 "django.utils.autoreload": {"level": "WARNING"},
                 "httpx": {"level": "WARNING"},
                 "httpx2": {"level": "WARNING"},

@@ -11,7 +11,7 @@ from apps.rbac.permissions import USER
 PASSWORD = "correct horse battery"  # noqa: S105 -- a test's
 
 
-class UserFactory(factory.django.DjangoModelFactory[User]):  # type: ignore[misc] -- untyped library
+class UserFactory(factory.django.DjangoModelFactory[User]):  # type: ignore[misc]
     """A user holding the roles given by code (`roles=("KB_ADMIN",)`); USER when none are."""
 
     class Meta:
@@ -21,13 +21,13 @@ class UserFactory(factory.django.DjangoModelFactory[User]):  # type: ignore[misc
     username = factory.Sequence(lambda n: f"user{n}")
     password = factory.django.Password(PASSWORD)
 
-    @factory.post_generation
-    def roles(self: User, create: bool, extracted: tuple[str, ...] | None) -> None:  # type: ignore[misc]
+    @factory.post_generation  # type: ignore[untyped-decorator]
+    def roles(self: User, create: bool, extracted: tuple[str, ...] | None) -> None:
         for code in (USER,) if extracted is None else extracted:
             UserRole.objects.create(user=self, role=Role.objects.get(code=code))
 
 
-class KnowledgeBaseFactory(factory.django.DjangoModelFactory[KnowledgeBase]):
+class KnowledgeBaseFactory(factory.django.DjangoModelFactory[KnowledgeBase]):  # type: ignore[misc]
     class Meta:
         model = KnowledgeBase
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from django.utils.module_loading import import_string
-
 from apps.aiconfig.providers.registry import current_providers
 from apps.chat.pipeline.types import PipelineDeps
+from apps.kb.retrieval.search import search
+from docmind.vectors import get_vector_store
 
 
 def current_deps() -> PipelineDeps:
     providers = current_providers()
     return PipelineDeps(
         chat=providers.chat,
-        search=partial(
-            import_string("apps.kb.retrieval.search.search"),
-            embedder=providers.embedder,
-            vectors=import_string("docmind.vectors.get_vector_store")(),
-        ),
+        search=partial(search, embedder=providers.embedder, vectors=get_vector_store()),
     )

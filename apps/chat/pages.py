@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,6 +29,7 @@ from apps.rbac.scope import AccessScope
 CONVERSATIONS_SHOWN: Final = 40
 MESSAGES_SHOWN: Final = 40
 EXTRACTIVE_MODEL: Final = "none"
+_EMPHASIS: Final = re.compile(r"`+|\*\*")
 _TONES: Final = {"HIGH": "good", "MEDIUM": "warn", "LOW": "bad"}
 
 
@@ -164,13 +166,18 @@ def _source_cards(view: Mapping[str, Any]) -> list[SourceCard]:
             name=source["name"],
             heading_path=source["headingPath"],
             page=source["page"],
-            snippet=source["snippet"],
+            snippet=_plain(source["snippet"]),
             kind=source["kind"],
             href=_source_address(source, citations.get(source["index"])),
             is_cited=source["index"] in citations,
         )
         for source in view["sources"]
     ]
+
+
+def _plain(markdown: str) -> str:
+    """A snippet without the marks of emphasis and code, which a card does not render."""
+    return _EMPHASIS.sub("", markdown)
 
 
 def _source_address(source: Mapping[str, Any], citation: Mapping[str, Any] | None) -> str:

@@ -116,15 +116,16 @@ class User(AbstractBaseUser):
     def is_staff(self) -> bool:
         return self.is_active and bool(self.role_codes() & {SUPER_ADMIN, KB_ADMIN})
 
-    def has_perm(self, perm: str, obj: object = None) -> bool:
+    def has_perm(self, perm: str, obj: models.Model | None = None) -> bool:
         """Whether a backend grants it: a code such as `kb:read`, or Django's `app.action_model`."""
         return self.is_active and any(backend.has_perm(self, perm, obj) for backend in auth.get_backends())
 
-    def has_perms(self, perm_list: Iterable[str], obj: object = None) -> bool:
+    def has_perms(self, perm_list: Iterable[str], obj: models.Model | None = None) -> bool:
         return all(self.has_perm(perm, obj) for perm in perm_list)
 
     def has_module_perms(self, app_label: str) -> bool:
-        return self.is_active and any(backend.has_module_perms(self, app_label) for backend in auth.get_backends())
+        asked = (getattr(backend, "has_module_perms", None) for backend in auth.get_backends())
+        return self.is_active and any(ask(self, app_label) for ask in asked if ask is not None)
 
 
 class UserRole(models.Model):

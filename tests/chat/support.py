@@ -142,7 +142,9 @@ class BearerClient(AsyncClient):
         super().__init__()
         self.token = token
 
-    def generic(self, *args: Any, headers: dict[str, str] | None = None, **kwargs: Any) -> Any:
+    def generic(  # type: ignore[override]
+        self, *args: Any, headers: dict[str, str] | None = None, **kwargs: Any
+    ) -> Any:
         return super().generic(*args, headers={"Authorization": f"Bearer {self.token}", **(headers or {})}, **kwargs)
 
 

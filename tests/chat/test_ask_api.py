@@ -224,7 +224,7 @@ async def test_it_writes_the_text_so_far_while_it_streams(
     await read_until(stream, "token")
     rows = Message.objects.filter(run_id=response["X-Run-Id"], role="assistant")
     async with asyncio.timeout(5):
-        while (await rows.aget()).content != ANSWER[0]:
+        while (await rows.aget()).content != ANSWER[0]:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
     assert (await rows.aget()).status == "streaming"
     chat.allow(9)
@@ -355,7 +355,9 @@ async def test_it_throttles(client: AsyncClient, wiring: Wiring, monkeypatch: py
     assert int(response["Retry-After"]) > 0
 
 
-@pytest.mark.parametrize(("method", "path"), [("get", "ask/"), ("post", "runs/{run}/events/"), ("get", "runs/{run}/stop/")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("get", "ask/"), ("post", "runs/{run}/events/"), ("get", "runs/{run}/stop/")]
+)
 async def test_it_refuses_other_methods(client: AsyncClient, method: str, path: str) -> None:
     response = await getattr(client, method)("/api/chat/" + path.format(run=uuid.uuid4()))
     assert response.status_code == 405
@@ -405,7 +407,7 @@ async def test_knowledge_bases_and_documents_out_of_reach_do_not_exist(client: A
     search = ScriptedSearch(found())
     wiring.use(search=search)
     await read_all(await ask(client, document_ids=[elsewhere.pk]))
-    assert search.requests[0].document_ids == {elsewhere.pk}
+    assert search.requests[0].document_ids == frozenset({elsewhere.pk})
 
 
 async def test_an_api_key_limited_to_a_knowledge_base_stays_within_it(user: User, wiring: Wiring) -> None:

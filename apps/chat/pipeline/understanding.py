@@ -22,7 +22,9 @@ from docmind.text import find_identifiers, significant_terms
 _INTENTS: Final[tuple[tuple[Intent, re.Pattern[str]], ...]] = (
     (
         "COMPARISON",
-        re.compile(r"对比|比较|区别|异同|差异|优缺点|\bvs\b|\bversus\b|\bcompar|\bdifferences?\b|\bdiffers?\b", re.I),
+        re.compile(
+            r"对比|比较|区别|异同|差异|优缺点|(?<![\w.])vs\b|\bversus\b|\bcompar|\bdifferences?\b|\bdiffers?\b", re.I
+        ),
     ),
     ("SUMMARY", re.compile(r"总结|概括|摘要|概述|讲了什么|主要内容|\bsummar|\boverview\b|\btl;?dr\b", re.I)),
     (
@@ -54,7 +56,7 @@ _INTENTS: Final[tuple[tuple[Intent, re.Pattern[str]], ...]] = (
     ),
 )
 _MULTI_FOCUS: Final = re.compile(
-    r"对比|比较|区别|异同|差异|优缺点|分别|各自|以及.{0,20}(?:怎么|如何|是什么)|\bvs\.?(?![\w.])|\bversus\b|\bcompar\w+"
+    r"对比|比较|区别|异同|差异|优缺点|分别|各自|以及.{0,20}(?:怎么|如何|是什么)|(?<![\w.])vs\.?(?![\w.])|\bversus\b|\bcompar\w+"
     r"|\bdifferences?\b|\brespectively\b|\bpros and cons\b|\bboth\b",
     re.I,
 )
@@ -93,7 +95,7 @@ def understand(question: str) -> QueryClassification:
         specificity=_specificity(text),
         time_aware=bool(_TIME.search(text)),
         memory_aware=bool(_MEMORY.search(text)),
-        is_ambiguous=bool(_PRONOUN.search(text)) and len(significant_terms(text)) <= _AMBIGUOUS_TERMS,
+        is_ambiguous=bool(_PRONOUN.search(text)) and len(significant_terms(_PRONOUN.sub("", text))) <= _AMBIGUOUS_TERMS,
         scope="KNOWLEDGE_QUERY",
         scope_confidence=1.0,
         memory_write_hints=tuple(match["what"].strip() for match in _REMEMBER.finditer(question)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from django.db.models import F, IntegerField, Sum, Value
 
@@ -14,6 +14,7 @@ from docmind.text import encode_term, find_identifiers, segment, significant_ter
 
 MAX_QUERY_TERMS = 256
 """Distinct terms that count; a pasted log does not make a query slow."""
+MAX_PAIRS = 128
 MAX_IDENTIFIERS = 32
 
 
@@ -65,10 +66,11 @@ def parse_query(text: str) -> QueryTerms:
     terms = significant_terms(text)[:MAX_QUERY_TERMS]
     kept = frozenset(terms)
     pairs = dict.fromkeys(pair for pair in pairwise(segment(text)) if kept.issuperset(pair) and pair[0] != pair[1])
+    nearby = islice(pairs, MAX_PAIRS)
     identifiers = (_identifier(identifier) for identifier in find_identifiers(text)[:MAX_IDENTIFIERS])
     return QueryTerms(
         terms=tuple(map(encode_term, terms)),
-        pairs=tuple((encode_term(first), encode_term(second)) for first, second in pairs),
+        pairs=tuple((encode_term(first), encode_term(second)) for first, second in nearby),
         identifiers=tuple(dict.fromkeys(identifiers)),
     )
 

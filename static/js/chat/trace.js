@@ -25,6 +25,38 @@ const TIERS = {
   LOW: () => gettext("weak"),
 };
 
+// The words of the classification and of the grade. What is not listed is shown as it came.
+const WORDS = {
+  HOW_TO: () => gettext("how-to"),
+  TROUBLESHOOTING: () => gettext("troubleshooting"),
+  COMPARISON: () => gettext("comparison"),
+  SUMMARY: () => gettext("summary"),
+  DEFINITION: () => gettext("definition"),
+  LOOKUP: () => gettext("look-up"),
+  GENERAL: () => gettext("general"),
+  SIMPLE: () => gettext("simple"),
+  MEDIUM: () => gettext("medium"),
+  COMPLEX: () => gettext("complex"),
+  PRECISE: () => gettext("precise"),
+  NORMAL: () => gettext("normal"),
+  FUZZY: () => gettext("vague"),
+  META_CONVERSATION: () => gettext("about this conversation"),
+  CHITCHAT: () => gettext("small talk"),
+  KB_META: () => gettext("about the knowledge bases"),
+  USER_MEMORY: () => gettext("about what is remembered"),
+  OUT_OF_SCOPE: () => gettext("out of scope"),
+  no_evidence: () => gettext("Nothing was found."),
+  score_high: () => gettext("The best passage scores high."),
+  score_high_entity_present: () => gettext("The best passage scores high, and what the question names is there."),
+  score_high_entity_missing: () => gettext("The best passage scores high, but something the question names is missing."),
+  score_low: () => gettext("All passages score low."),
+  score_low_entity_present: () => gettext("The passages score low, but what the question names is there."),
+  score_low_entity_missing: () => gettext("The passages score low, and something the question names is missing."),
+  score_between: () => gettext("The best passage scores neither high nor low."),
+};
+
+const word = (code) => WORDS[code]?.() ?? code;
+
 const WAITING = {
   "": () => gettext("Reading the question…"),
   understanding: () => gettext("Choosing the way…"),
@@ -68,13 +100,13 @@ function toolCall(call) {
 
 const FACTS = {
   understanding: (e) => [
-    fact(gettext("intent"), e.intent),
-    fact(gettext("complexity"), e.complexity),
-    fact(gettext("specificity"), e.specificity),
+    fact(gettext("intent"), word(e.intent)),
+    fact(gettext("complexity"), word(e.complexity)),
+    fact(gettext("specificity"), word(e.specificity)),
     e.isAmbiguous ? fact(gettext("ambiguous"), gettext("yes")) : null,
     e.rewritten && e.rewritten !== e.original ? note(`${gettext("searched as")} “${e.rewritten}”`) : null,
   ],
-  scope: (e) => [fact(gettext("answered without a search"), e.scope), fact(gettext("confidence"), score(e.confidence))],
+  scope: (e) => [fact(gettext("answered without a search"), word(e.scope)), fact(gettext("confidence"), score(e.confidence))],
   routing: (e) => [
     fact(gettext("way"), MODES[e.mode]?.() ?? e.mode),
     e.tools?.length ? fact(gettext("tools"), e.tools.join(", ")) : null,
@@ -97,8 +129,7 @@ const FACTS = {
     gauge(gettext("best score"), e.topScore),
     gauge(gettext("mean"), e.avgScore),
     gauge(gettext("terms covered"), e.lexCoverage),
-    e.kbEntityWeak ? element("span", { class: "stage__degraded", text: gettext("A rare term of the question is missing.") }) : null,
-    note(e.reason),
+    note(word(e.reason)),
   ],
 };
 

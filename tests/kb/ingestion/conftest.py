@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.kb.ingestion.support import MemoryVectors, make_tools
 
 
 @pytest.fixture(autouse=True)
-def _own_files(settings: Settings, tmp_path: Path) -> Iterator[None]:
+def _own_files(settings: Settings, tmp_path: Path) -> None:
     settings.STORAGES = {
         **settings.STORAGES,
         "default": {
@@ -22,12 +21,12 @@ def _own_files(settings: Settings, tmp_path: Path) -> Iterator[None]:
             "OPTIONS": {"location": str(tmp_path / "files")},
         },
     }
-    yield
 
 
 @pytest.fixture
 def knowledge_base(transactional_db: None) -> KnowledgeBase:
-    return KnowledgeBaseFactory.create()
+    created: KnowledgeBase = KnowledgeBaseFactory.create()
+    return created
 
 
 @pytest.fixture
