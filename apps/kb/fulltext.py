@@ -56,7 +56,7 @@ def read_rows(chunk_ids: Sequence[int]) -> dict[int, str]:
     if not chunk_ids:
         return {}
     column = _id_column()
-    sql = f"SELECT {column}, search_text FROM kb_chunk_search WHERE {column} IN ({_slots(chunk_ids)})"
+    sql = f"SELECT {column}, search_text FROM kb_chunk_search WHERE {column} IN ({_slots(chunk_ids)})"  # noqa: S608
     with connection.cursor() as cursor:
         cursor.execute(sql, list(chunk_ids))
         return dict(cursor.fetchall())

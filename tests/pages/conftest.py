@@ -75,10 +75,9 @@ _providers = _SwitchedChat()
 
 @pytest.fixture
 def site(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    # The browser's driver runs an event loop in the test's thread, and the test uses the ORM beside it.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     _providers.chat = ExtractiveChat()
     monkeypatch.setattr("apps.chat.deps.current_providers", _current)
+    monkeypatch.setattr("docmind.lifespan._warm_up", _nothing_to_warm)
     (port,) = free_ports(1)
     from docmind.asgi import application
 
@@ -99,6 +98,10 @@ def site(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Si
     fulltext.clear()
 
 
+async def _nothing_to_warm() -> None:
+    """There is neither an embedding model nor a vector server."""
+
+
 def _current() -> Providers:
     return Providers(chat=_providers.chat, embedder=None)
 
@@ -110,7 +113,9 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("DOCMIND_TEST_SERVICES") == "1":
             pytest.fail("browser tests need Chromium (Debian: apt-get install chromium)")
         pytest.skip("needs Chromium")
-    with sync_playwright() as driver:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as driver:
+        # The driver runs an event loop in the tests' thread, and the tests use the ORM beside it.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         chromium = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield chromium
         chromium.close()

@@ -87,18 +87,25 @@ async def test_it_streams_changes_while_somebody_listens(monkeypatch: pytest.Mon
     document = await Document.objects.acreate(knowledge_base=knowledge_base, source_name="a.md")
     response = await client.get(f"/kb/{knowledge_base.pk}/events/")
     assert response["Content-Type"] == "text/event-stream"
-    stream = response.streaming_content
     statuses: list[str] = []
+    told = asyncio.Event()
+
+    async def listen() -> None:
+        async for frame in response.streaming_content:
+            lines = [line for line in frame.decode().splitlines() if line.startswith("data: {")]
+            statuses.extend(json.loads(line[6:])["status"] for line in lines)
+            if lines:
+                told.set()
+
     async with asyncio.timeout(10):
-        async for frame in stream:
-            for line in frame.decode().splitlines():
-                if line.startswith("data: {"):
-                    statuses.append(json.loads(line[6:])["status"])
-            if statuses[-1:] == ["pending"]:
-                await Document.objects.filter(pk=document.pk).aupdate(status="ready")
-            if statuses[-1:] == ["ready"]:
-                break
+        listener = asyncio.create_task(listen())
+        await told.wait()
+        told.clear()
+        await Document.objects.filter(pk=document.pk).aupdate(status="ready")
+        await told.wait()
     assert progress.watcher._tasks
-    await stream.aclose()
+    # The server cancels the task of a client that has gone.
+    listener.cancel()
+    await asyncio.gather(listener, return_exceptions=True)
     assert statuses == ["pending", "ready"]
     assert not progress.watcher._tasks

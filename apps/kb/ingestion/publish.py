@@ -84,7 +84,7 @@ def publish(staging: Staging, *, fingerprint: str, progress: float) -> Published
             KnowledgeBase.objects.filter(pk=staging.document.knowledge_base_id).update(**version)
         Chunk.objects.filter(document_id=lease.document_id, live=False, revision=lease.revision).update(live=True)
         _move(moves)
-        remove_chunks([*diff.removed_children, *diff.removed_parents])
+        remove_chunks(diff.removed_children, diff.removed_parents)
         term_stats.apply_delta(staging.document.knowledge_base_id, delta)
         _ask_for_vectors(staging.document, fingerprint)
     if old_key and old_key != key:

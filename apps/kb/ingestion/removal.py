@@ -6,6 +6,8 @@ a search, because a vector counts only with a live row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import connection
 
 from apps.kb import fulltext, term_stats
@@ -48,14 +50,16 @@ def remove_chunks_of(column: str, key: int) -> None:
         cursor.execute(f"DELETE FROM kb_chunk WHERE {column} = %s", [key])  # noqa: S608
 
 
-def remove_chunks(ids: list[int]) -> None:
-    """Removes these chunks and their search rows; children must stand before their parents."""
-    fulltext.delete_rows(ids)
+def remove_chunks(children: Sequence[int], parents: Sequence[int]) -> None:
+    """Removes these chunks and the children's search rows. No other row may refer to the parents any more."""
+    fulltext.delete_rows(children)
     with connection.cursor() as cursor:
-        for start in range(0, len(ids), BATCH_ROWS):
-            batch = ids[start : start + BATCH_ROWS]
-            slots = ", ".join(["%s"] * len(batch))
-            cursor.execute(f"DELETE FROM kb_chunk WHERE id IN ({slots})", batch)  # noqa: S608
+        # Never both in one statement: InnoDB checks the reference to the parent row by row.
+        for ids in (children, parents):
+            for start in range(0, len(ids), BATCH_ROWS):
+                batch = ids[start : start + BATCH_ROWS]
+                slots = ", ".join(["%s"] * len(batch))
+                cursor.execute(f"DELETE FROM kb_chunk WHERE id IN ({slots})", batch)  # noqa: S608
 
 
 def discard_staged(document_id: int, *, keep_revision: int | None = None) -> int:
@@ -65,7 +69,7 @@ def discard_staged(document_id: int, *, keep_revision: int | None = None) -> int
         staged = staged.exclude(revision=keep_revision)
     children = list(staged.filter(vector_id__isnull=False).values_list("pk", flat=True))
     parents = list(staged.filter(vector_id__isnull=True).values_list("pk", flat=True))
-    remove_chunks([*children, *parents])
+    remove_chunks(children, parents)
     return len(children) + len(parents)
 
 

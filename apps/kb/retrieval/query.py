@@ -62,17 +62,17 @@ class CollectionStatistics:
 
 
 def parse_query(text: str) -> QueryTerms:
-    """The encoded terms of a query; no term for one without letters or digits."""
-    terms = significant_terms(text)[:MAX_QUERY_TERMS]
-    kept = frozenset(terms)
-    pairs = dict.fromkeys(pair for pair in pairwise(segment(text)) if kept.issuperset(pair) and pair[0] != pair[1])
-    nearby = islice(pairs, MAX_PAIRS)
-    identifiers = (_identifier(identifier) for identifier in find_identifiers(text)[:MAX_IDENTIFIERS])
-    return QueryTerms(
-        terms=tuple(map(encode_term, terms)),
-        pairs=tuple((encode_term(first), encode_term(second)) for first, second in nearby),
-        identifiers=tuple(dict.fromkeys(identifiers)),
+    """The encoded terms of a query, identifiers first; none for a query without letters or digits."""
+    identifiers = tuple(dict.fromkeys(map(_identifier, find_identifiers(text)[:MAX_IDENTIFIERS])))
+    distinct = dict.fromkeys(
+        (*(identifier.term for identifier in identifiers), *map(encode_term, significant_terms(text)))
     )
+    terms = tuple(islice(distinct, MAX_QUERY_TERMS))
+    kept = frozenset(terms)
+    pairs = dict.fromkeys(
+        pair for pair in pairwise(map(encode_term, segment(text))) if kept.issuperset(pair) and pair[0] != pair[1]
+    )
+    return QueryTerms(terms=terms, pairs=tuple(islice(pairs, MAX_PAIRS)), identifiers=identifiers)
 
 
 def _identifier(identifier: str) -> Identifier:

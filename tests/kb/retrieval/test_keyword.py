@@ -171,6 +171,12 @@ def test_it_keeps_the_rare_terms_when_candidates_are_limited() -> None:
     assert found == [rare, *both[:9]]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_it_finds_the_identifier_at_the_end_of_a_long_paste(kb: KnowledgeBase) -> None:
+    noise = " ".join(f"word{number}x" for number in range(600))
+    assert contents(kb, run(f"{noise} 连接数据库失败 maxPoolSize", kb))[0] == TEXTS[4]
+
+
 HOSTILE = (
     "",
     " ",

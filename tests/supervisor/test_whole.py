@@ -1,0 +1,182 @@
+"""The real thing: vector server, worker and web server under one supervisor, on their own data folder and ports."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docmind.supervisor.surroundings import PROJECT
+from tests.servers import free_ports
+from tests.supervisor.processes import alive, command_of, descendants, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
+
+OTHER_SERVICES = ("DATABASE_URL", "REDIS_URL", "MILVUS_URI", "S3_BUCKET", "DOCMIND_TEST_SERVICES", "DOCMIND_HOST")
+COMMAND = [sys.executable, "-m", "docmind.supervisor"]
+
+
+class Running:
+    """One `make up`, without make."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port, vector_port = free_ports(2)
+        self.log = folder / "output.txt"
+        self.environment = {name: value for name, value in os.environ.items() if name not in OTHER_SERVICES} | {
+            "DOCMIND_DATA_DIR": str(folder / "data"),
+            "DOCMIND_PORT": str(self.port),
+            "DOCMIND_MILVUS_LITE_PORT": str(vector_port),
+            "DOCMIND_EMBEDDING_PROVIDER": "none",
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                COMMAND, cwd=PROJECT, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+        wait_for(lambda: self.has_ended or "DocMind is ready" in self.output, "DocMind is ready")
+        assert not self.has_ended, self.output
+
+    def start_another(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        """A second one beside it, which is expected to refuse."""
+        return subprocess.run(
+            COMMAND,
+            cwd=PROJECT,
+            env=self.environment | environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def processes_of(self, words: str) -> set[int]:
+        return {pid for pid in descendants(self.pid) if words in command_of(pid)}
+
+    def get(self, path: str) -> tuple[int, dict[str, Any]]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        except (OSError, http.client.HTTPException):
+            return 0, {}
+        finally:
+            connection.close()
+
+    def part(self, name: str) -> str:
+        return str(self.get("/api/health/ready/")[1].get("parts", {}).get(name, {}).get("status"))
+
+    def end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    docmind = Running(tmp_path_factory.mktemp("whole"))
+    docmind.start()
+    yield docmind
+    docmind.end()
+
+
+def test_it_is_ready_with_every_part(running: Running) -> None:
+    status, report = running.get("/api/health/ready/")
+    assert status == 200
+    assert report["status"] == "ready", report
+    assert "Sign in as admin with the password" in running.output
+
+
+def test_it_keeps_the_data_folder_private(running: Running) -> None:
+    folder = Path(running.environment["DOCMIND_DATA_DIR"])
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_it_refuses_a_second_start_on_the_same_folder_in_one_line(running: Running) -> None:
+    second = running.start_another()
+    assert second.returncode == 2
+    assert second.stderr.count("\n") == 1
+    assert "is running on the data folder" in second.stderr
+    assert str(running.pid) in second.stderr
+
+
+def test_it_refuses_a_taken_port_in_one_line(running: Running, tmp_path: Path) -> None:
+    second = running.start_another(DOCMIND_DATA_DIR=str(tmp_path / "other"))
+    assert second.returncode == 2
+    assert second.stderr.count("\n") == 1
+    assert f"Port {running.port}" in second.stderr
+    assert "DOCMIND_PORT" in second.stderr
+
+
+def test_it_refuses_a_data_folder_that_cannot_be_written_in_one_line(running: Running, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    second = running.start_another(DOCMIND_DATA_DIR=str(tmp_path / "file" / "data"))
+    assert second.returncode == 2
+    assert second.stderr.count("\n") == 1
+    assert "data folder" in second.stderr
+
+
+def test_it_brings_a_killed_web_server_back(running: Running) -> None:
+    (web,) = running.processes_of("uvicorn")
+    os.kill(web, signal.SIGKILL)
+    wait_for(lambda: web not in alive({web}), "the end of the web server")
+    wait_for(lambda: running.get("/api/health/live/")[0] == 200, "a new web server")
+    assert running.processes_of("uvicorn") != {web}
+
+
+@pytest.mark.parametrize("which", [min, max], ids=["its parent process", "one of its children"])
+def test_it_replaces_the_whole_worker_when_one_of_its_processes_is_killed(running: Running, which: Any) -> None:
+    wait_for(lambda: running.part("worker") == "up", "a worker")
+    old = running.processes_of("manage.py worker")
+    assert len(old) > 2
+    os.kill(which(old), signal.SIGKILL)
+    wait_for(lambda: not alive(old), "the end of all processes of the old worker")
+    wait_for(lambda: running.part("worker") == "up" and bool(running.processes_of("manage.py worker")), "a worker")
+
+
+def test_it_brings_a_killed_vector_server_back(running: Running) -> None:
+    (vectors,) = running.processes_of("milvus_lite")
+    os.kill(vectors, signal.SIGKILL)
+    wait_for(lambda: running.part("vectors") == "down", "the failure to be seen")
+    wait_for(lambda: running.part("vectors") == "up", "a new vector server")
+
+
+def test_it_leaves_no_process_behind_on_sigterm_and_starts_again_on_the_same_data(running: Running) -> None:
+    pids = descendants(running.pid)
+    os.kill(running.pid, signal.SIGTERM)
+    assert running.process is not None
+    assert running.process.wait(60) == 0
+    assert not alive(pids)
+    running.start()
+    assert "Sign in as before" in running.output
+
+
+def test_it_leaves_no_process_behind_when_it_is_killed_itself(running: Running) -> None:
+    pids = descendants(running.pid)
+    assert len(pids) > 4
+    os.kill(running.pid, signal.SIGKILL)
+    assert running.process is not None
+    running.process.wait(60)
+    wait_for(lambda: not alive(pids), "the end of all its processes", 10)
