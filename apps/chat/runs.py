@@ -137,6 +137,11 @@ class RunManager:
             with translation.override(run.request.interface_language):
                 last = stopped_early(run.request, run.deps) if run.stopping else _internal_error()
             await self._pass_on(run, last)
+        except Exception:  # the boundary of a run: whoever listens must learn that it has ended
+            logger.exception("run_broken")
+            run.stop()
+            run.seq += 1
+            await self.bus.publish(run.request.run_id, to_frame(run.request.run_id, run.seq, _internal_error()))
         finally:
             del self._runs[run.request.run_id]
 

@@ -27,6 +27,8 @@ MAX_QUESTION_CHARS: Final = 8000
 TITLE_CHARS: Final = 60
 LOST_AFTER: Final = timedelta(seconds=60)
 """A streaming row whose heartbeat is older has lost its process."""
+UNKNOWN_LOST_AFTER: Final = timedelta(seconds=5)
+"""The same for a run that is not on the bus either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +180,15 @@ def fail_lost_runs() -> int:
         Q(heartbeat_at__lt=timezone.now() - LOST_AFTER) | Q(heartbeat_at=None),
         status=Message.Status.STREAMING,
     ).update(status=Message.Status.FAILED, error_code="run_lost")
+
+
+def fail_unknown_run(message: Message) -> Message:
+    """Close the answer of a run that is not on the bus, unless its heartbeat is fresh; returns the row."""
+    Message.objects.filter(
+        pk=message.pk, status=Message.Status.STREAMING, heartbeat_at__lt=timezone.now() - UNKNOWN_LOST_AFTER
+    ).update(status=Message.Status.FAILED, error_code="run_lost")
+    message.refresh_from_db(fields=["status", "heartbeat_at"])
+    return message
 
 
 def _history(conversation: Conversation, limit: int) -> tuple[HistoryMessage, ...]:

@@ -10,6 +10,7 @@ class RbacApp(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from apps.rbac.api import schema  # noqa: F401 -- registers itself
         from apps.rbac.seed import seed_roles
 
         post_migrate.connect(seed_roles, sender=self)

@@ -67,8 +67,7 @@ class Part:
         """Start the process in a session of its own. Returns the file descriptor of its output."""
         self.start_again_at, self.is_healthy = None, False
         self.started_at = self.pulse_seen_at = time.monotonic()
-        if self.spec.pulse is not None:
-            self.spec.pulse.unlink(missing_ok=True)  # it was the predecessor's
+        self._forget_pulse()
         self.process = spawn(self.spec.command, stderr=subprocess.STDOUT)
         assert self.process.stdout is not None  # noqa: S101 (for the type checker: a pipe was asked for)
         return self.process.stdout.fileno()
@@ -96,6 +95,12 @@ class Part:
         """Kill whatever is left of the process group and wait for its end."""
         if self.process is not None:
             kill_group(self.process)
+        self._forget_pulse()
+
+    def _forget_pulse(self) -> None:
+        """It was the predecessor's."""
+        if self.spec.pulse is not None:
+            self.spec.pulse.unlink(missing_ok=True)
 
 
 def spawn(command: tuple[str, ...], *, stderr: int | None = None) -> subprocess.Popen[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from pytest_django.fixtures import Settings
+from pytest_django import Settings
 
 from apps.aiconfig.providers import registry
 from apps.aiconfig.providers.local_embedding import LocalEmbedder

@@ -180,6 +180,14 @@ async def test_it_keeps_a_reasoning_models_thinking_out_of_the_answer() -> None:
     assert "length" in done_of(events).notice
 
 
+async def test_it_passes_on_whole_characters_only() -> None:
+    events = await run(
+        ask_request(), deps_of(ScriptedChatModel(["端口\ud83d", "\ude00是\x00 8080", "\ud83d\ude00。[1]"]))
+    )
+    text = "".join(event.text for event in events if isinstance(event, Token))
+    assert text.encode() == "端口\ufffd\ufffd是\ufffd 8080😀。[1]".encode()
+
+
 async def test_it_answers_a_stop_with_what_it_has_and_closes_the_model_at_once() -> None:
     chat = PacedChatModel(ANSWER)
     events: list[Event] = []

@@ -89,6 +89,13 @@ def test_the_sweep_closes_answers_of_dead_processes_and_keeps_their_text(user: U
     assert services.fail_lost_runs() == 0
 
 
+def test_an_answer_whose_run_is_unknown_is_closed_sooner(user: User) -> None:
+    message = Message.objects.get(pk=begin(user).message_id)
+    assert services.fail_unknown_run(message).status == "streaming"
+    Message.objects.filter(pk=message.pk).update(heartbeat_at=timezone.now() - timedelta(seconds=6))
+    assert services.fail_unknown_run(message).status == "failed"
+
+
 def test_a_dead_answer_shows_as_failed_before_the_sweep(user: User) -> None:
     assert current_status(lost(user)) == "failed"
     assert current_status(Message.objects.get(pk=begin(user).message_id)) == "streaming"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from django.core.cache import cache
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django import Settings
 
 from apps.aiconfig.providers.extractive import ExtractiveChat
@@ -28,6 +28,7 @@ from tests.factories import PASSWORD
 from tests.servers import free_ports
 
 START_TIMEOUT_S = 20.0
+WAIT_MS = 30_000
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +117,7 @@ def browser() -> Iterator[Browser]:
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as driver:
         # The driver runs an event loop in the tests' thread, and the tests use the ORM beside it.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        expect.set_options(timeout=WAIT_MS)
         chromium = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield chromium
         chromium.close()
@@ -155,7 +157,7 @@ def visit(
         is_mobile=width < 600,
         has_touch=width < 600,
     )
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(WAIT_MS)
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(f"error: {error}"))

@@ -91,7 +91,7 @@ async def test_it_streams_changes_while_somebody_listens(monkeypatch: pytest.Mon
     told = asyncio.Event()
 
     async def listen() -> None:
-        async for frame in response.streaming_content:
+        async for frame in response.streaming_content:  # type: ignore[attr-defined]
             lines = [line for line in frame.decode().splitlines() if line.startswith("data: {")]
             statuses.extend(json.loads(line[6:])["status"] for line in lines)
             if lines:

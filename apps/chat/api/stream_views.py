@@ -75,6 +75,7 @@ async def run_events(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     after = _last_event_id(request)
     message = await run_db(_owned_run, request, run_id, translation.get_language() or "en")
     if not await current_runs().bus.knows(run_id):
+        message = await run_db(services.fail_unknown_run, message)
         details = {"message_id": message.pk, "status": current_status(message)}
         return JsonResponse(
             error_body("run_expired", _("The events of this run are no longer kept."), details), status=410

@@ -72,8 +72,9 @@ async def answer(request: AskRequest, deps: PipelineDeps) -> AsyncGenerator[Even
                 async for delta in stream:
                     match delta:
                         case TextDelta():
-                            draft = replace(draft, pieces=(*draft.pieces, delta.text))
-                            yield Token(text=delta.text)
+                            text = _whole_characters(delta.text)
+                            draft = replace(draft, pieces=(*draft.pieces, text))
+                            yield Token(text=text)
                         case ThinkingDelta():
                             pass
                         case StreamEnd():
@@ -141,6 +142,11 @@ def _after_failure(draft: Draft, error: DocMindError, deps: PipelineDeps) -> Eve
     if draft.pieces:
         return finish(replace(draft, end=StreamEnd(finish_reason="cut")), outcome="done", now=deps.clock())
     return Error(code=error.code, message=error.message, retryable=isinstance(error, TransientError))
+
+
+def _whole_characters(text: str) -> str:
+    """Without lone surrogates and NUL, which some models send and neither UTF-8 nor databases take."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\x00", "\ufffd")
 
 
 def _take_back_cancellation() -> None:

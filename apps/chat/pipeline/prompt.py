@@ -64,7 +64,8 @@ def assemble(request: AskRequest, evidence: Evidence) -> Prompt:
             messages=messages,
             question=request.question,
             passages=tuple(
-                PromptPassage(index=index, text=chunk.content) for index, chunk in enumerate(evidence.chunks, start=1)
+                PromptPassage(index=index, text=chunk.content, heading_path=chunk.heading_path)
+                for index, chunk in enumerate(evidence.chunks, start=1)
             ),
             temperature=config.llm_temperature,
             max_output_tokens=config.llm_max_output_tokens,

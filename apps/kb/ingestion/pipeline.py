@@ -36,7 +36,7 @@ from docmind.vectors import collection_name
 
 logger = get_logger(__name__)
 
-SLICE_S = 50.0
+SLICE_S = 45.0
 """No batch is begun later than this, so that a slice ends within a minute."""
 PARSED, CHUNKED, STORED = 0.03, 0.08, 0.30
 """Progress at the end of parsing, of chunking and of storing; embedding takes the rest."""

@@ -22,7 +22,7 @@ from itertools import combinations
 from apps.aiconfig.snapshot import ConfigSnapshot
 from apps.kb import fulltext
 from apps.kb.fulltext import SearchRow
-from apps.kb.retrieval.query import CollectionStatistics, QueryTerms
+from apps.kb.retrieval.query import CollectionStatistics, QueryTerms, stand_together
 from apps.kb.retrieval.types import Candidate
 
 PHRASE_BONUS = 0.3
@@ -109,7 +109,7 @@ def score_rows(
 ) -> tuple[Candidate, ...]:
     """BM25 with the phrase bonus for each row, best first, ties by id."""
     idf = {term: statistics.idf(term) for term in query.terms}
-    pair_weights = {f" {first} {second} ": idf[first] + idf[second] for first, second in query.pairs}
+    pair_weights = {pair: idf[pair[0]] + idf[pair[1]] for pair in query.pairs}
     pair_total = sum(pair_weights.values())
     candidates = []
     for row in rows:
@@ -118,8 +118,8 @@ def score_rows(
         norm = k1 * (1 - b + b * row.term_count / statistics.average_terms)
         score = sum(idf[term] * count * (k1 + 1) / (count + norm) for term, count in frequencies.items())
         if pair_total:
-            together = sum(weight for pair, weight in pair_weights.items() if pair in padded)
+            together = sum(weight for pair, weight in pair_weights.items() if stand_together(pair, padded, frequencies))
             score *= 1 + PHRASE_BONUS * together / pair_total
-        exact = any(identifier.occurs_in(padded) for identifier in query.identifiers)
+        exact = any(identifier.occurs_in(padded, frequencies) for identifier in query.identifiers)
         candidates.append(Candidate(chunk_id=row.chunk_id, score=score, exact=exact))
     return tuple(sorted(candidates, key=lambda candidate: (-candidate.score, candidate.chunk_id)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -12,10 +12,10 @@ from django.db.models import F, IntegerField, Sum, Value
 from apps.kb.models import KnowledgeBase, TermStat
 from docmind.text import encode_term, find_identifiers, segment, significant_terms
 
-MAX_QUERY_TERMS = 256
+MAX_QUERY_TERMS = 1024
 """Distinct terms that count; a pasted log does not make a query slow."""
-MAX_PAIRS = 128
-MAX_IDENTIFIERS = 32
+MAX_PAIRS = 512
+MAX_IDENTIFIERS = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,12 @@ class Identifier:
     term: str
     parts: tuple[str, ...]
 
-    def occurs_in(self, padded_terms: str) -> bool:
-        """Whether the terms, with a space at either end, hold the identifier whole, or its parts in a row."""
-        return f" {self.term} " in padded_terms or (bool(self.parts) and f" {' '.join(self.parts)} " in padded_terms)
+    def occurs_in(self, padded_terms: str, present: Container[str]) -> bool:
+        """Whether the terms, with a space at either end, hold the identifier whole, or its parts in a row.
+
+        `present`: those of them that are terms of the query.
+        """
+        return self.term in present or (bool(self.parts) and f" {' '.join(self.parts)} " in padded_terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +67,8 @@ class CollectionStatistics:
 def parse_query(text: str) -> QueryTerms:
     """The encoded terms of a query, identifiers first; none for a query without letters or digits."""
     identifiers = tuple(dict.fromkeys(map(_identifier, find_identifiers(text)[:MAX_IDENTIFIERS])))
-    distinct = dict.fromkeys(
-        (*(identifier.term for identifier in identifiers), *map(encode_term, significant_terms(text)))
-    )
+    named = (identifier.term for identifier in identifiers)
+    distinct = dict.fromkeys((*named, *map(encode_term, significant_terms(text))))
     terms = tuple(islice(distinct, MAX_QUERY_TERMS))
     kept = frozenset(terms)
     pairs = dict.fromkeys(
@@ -78,6 +80,12 @@ def parse_query(text: str) -> QueryTerms:
 def _identifier(identifier: str) -> Identifier:
     whole, *parts = segment(identifier) or [identifier.casefold()]
     return Identifier(term=encode_term(whole), parts=tuple(map(encode_term, parts)) if len(parts) > 1 else ())
+
+
+def stand_together(pair: tuple[str, str], padded_terms: str, present: Container[str]) -> bool:
+    """Whether the second term follows the first at once; arguments as for `Identifier.occurs_in`."""
+    first, second = pair
+    return first in present and second in present and f" {first} {second} " in padded_terms
 
 
 def read_statistics(terms: Collection[str], kb_ids: Collection[int]) -> CollectionStatistics:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
-from apps.kb.retrieval.query import CollectionStatistics, QueryTerms
+from apps.kb.retrieval.query import CollectionStatistics, QueryTerms, stand_together
 from apps.kb.retrieval.types import RetrievedChunk
 from docmind.text import encode_terms, segment
 
@@ -63,10 +63,10 @@ def rerank(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Weights:
-    """Each signal's features (terms, padded pairs, identifiers by place) with their shares, which sum to 1."""
+    """Each signal's features (terms, pairs, identifiers by place) with their shares, which sum to 1."""
 
     terms: dict[str, float]
-    pairs: dict[str, float]
+    pairs: dict[tuple[str, str], float]
     identifiers: dict[int, float]
     query: QueryTerms
 
@@ -74,7 +74,7 @@ class _Weights:
     def of(cls, query: QueryTerms, statistics: CollectionStatistics) -> _Weights:
         idf = {term: statistics.idf(term) for term in query.terms}
         identifiers = dict(enumerate(statistics.idf(identifier.term) for identifier in query.identifiers))
-        pairs = {f" {first} {second} ": idf[first] + idf[second] for first, second in query.pairs}
+        pairs = {pair: idf[pair[0]] + idf[pair[1]] for pair in query.pairs}
         return cls(terms=_as_shares(idf), pairs=_as_shares(pairs), identifiers=_as_shares(identifiers), query=query)
 
 
@@ -96,10 +96,14 @@ def _assess(chunk: RetrievedChunk, weights: _Weights, average_terms: float) -> _
         (HEADING_WEIGHT, sum(share for term, share in weights.terms.items() if term in heading)),
     ]
     if weights.pairs:
-        signals.append((PAIR_WEIGHT, sum(share for pair, share in weights.pairs.items() if pair in padded)))
+        signals.append(
+            (PAIR_WEIGHT, sum(share for pair, share in weights.pairs.items() if stand_together(pair, padded, counts)))
+        )
     if weights.identifiers:
         identifiers = weights.query.identifiers
-        held = sum(share for place, share in weights.identifiers.items() if identifiers[place].occurs_in(padded))
+        held = sum(
+            share for place, share in weights.identifiers.items() if identifiers[place].occurs_in(padded, counts)
+        )
         signals.append((IDENTIFIER_WEIGHT, held))
     return _Assessment(
         relevance=sum(weight * signal for weight, signal in signals) / sum(weight for weight, _ in signals),

@@ -72,8 +72,8 @@ export async function* runEvents(first, eventsPath, onConnection, signal) {
   while (true) {
     try {
       response ??= await request("GET", eventsPath, { headers: lastId ? { "Last-Event-ID": lastId } : {}, signal });
+      if (failures) onConnection(true);
       for await (const event of read(response)) {
-        if (failures) onConnection(true);
         failures = 0;
         if (event.id) lastId = event.id;
         yield event;
