@@ -231,9 +231,7 @@ def _default_chat_provider() -> str:
     return "openai" if OPENAI_BASE_URL or OPENAI_API_KEY else "none"
 
 
-CHAT_PROVIDER = env.choice(
-    "DOCMIND_CHAT_PROVIDER", _default_chat_provider(), among=("none", "dashscope", "openai")
-)
+CHAT_PROVIDER = env.choice("DOCMIND_CHAT_PROVIDER", _default_chat_provider(), among=("none", "dashscope", "openai"))
 EMBEDDING_PROVIDER = env.choice("DOCMIND_EMBEDDING_PROVIDER", "local", among=("local", "none"))
 
 # --- People and access -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from apps.kb.models import KnowledgeBase
 from apps.rbac.models import Role, User, UserRole
 from apps.rbac.permissions import USER
 
-PASSWORD = "correct horse battery"  # noqa: S105 -- a test's
+PASSWORD = "correct horse battery"
 
 
 class UserFactory(factory.django.DjangoModelFactory[User]):  # type: ignore[misc]

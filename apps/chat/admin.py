@@ -25,7 +25,6 @@ class ConversationAdmin(ReadOnlyAdmin):
     list_display = ("__str__", "user", "message_count", "last_active_at", "created_at")
     list_select_related = ("user",)
     search_fields = ("title", "user__username")
-    date_hierarchy = "last_active_at"
 
 
 @admin.register(Message)
@@ -45,7 +44,6 @@ class MessageAdmin(ReadOnlyAdmin):
     list_filter = ("role", "status", "confidence_band", "is_fallback", "feedback", "model")
     list_select_related = ("conversation",)
     search_fields = ("content", "=run_id")
-    date_hierarchy = "created_at"
 
 
 @admin.register(McpTool)

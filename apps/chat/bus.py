@@ -155,6 +155,11 @@ class InProcessBus:
                 run.waiters.discard(waiter)
         return run.frames[after:]
 
+    def frames_behind(self, run_id: UUID, after: int) -> list[Frame]:
+        """What has come behind number `after`, at once; nothing of a run that is not there."""
+        run = self._runs.get(run_id)
+        return run.frames[after:] if run else []
+
     async def request_stop(self, run_id: UUID) -> None:
         if run := self._runs.get(run_id):
             run.stop = True

@@ -30,6 +30,8 @@ CONVERSATIONS_SHOWN: Final = 40
 MESSAGES_SHOWN: Final = 40
 EXTRACTIVE_MODEL: Final = "none"
 _EMPHASIS: Final = re.compile(r"`+|\*\*")
+_TABLE_RULE: Final = re.compile(r"\|(?:\s*:?-{3,}:?\s*\|)+")
+_TABLE_CELL: Final = re.compile(r"\s*\|[\s|]*")
 _TONES: Final = {"HIGH": "good", "MEDIUM": "warn", "LOW": "bad"}
 
 
@@ -176,8 +178,11 @@ def _source_cards(view: Mapping[str, Any]) -> list[SourceCard]:
 
 
 def _plain(markdown: str) -> str:
-    """A snippet without the marks of emphasis and code, which a card does not render."""
-    return _EMPHASIS.sub("", markdown)
+    """A snippet without the marks of emphasis, code and tables, which a card does not render."""
+    text = _EMPHASIS.sub("", markdown)
+    if text.startswith("|"):
+        text = _TABLE_CELL.sub(" · ", _TABLE_RULE.sub("|", text)).strip(" ·")
+    return text
 
 
 def _source_address(source: Mapping[str, Any], citation: Mapping[str, Any] | None) -> str:

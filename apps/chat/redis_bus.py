@@ -15,10 +15,12 @@ import asyncio
 import contextvars
 import uuid
 from collections.abc import AsyncGenerator, Collection
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
 from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from apps.chat.bus import FINISHED_TTL_S, Frame, InProcessBus, RunLostError, Signals
@@ -40,6 +42,14 @@ def _key(run_id: UUID, part: str) -> str:
     return f"docmind:run:{run_id}:{part}"
 
 
+@dataclass(slots=True)
+class _Mirrored:
+    """How far a run has been copied: the number of the last frame, and when its keys were renewed (loop time)."""
+
+    renewed_at: float
+    seq: int = 0
+
+
 class RedisBus:
     def __init__(self, url: str) -> None:
         # Longer than a blocking read, which lasts up to RENEW_S.
@@ -47,7 +57,9 @@ class RedisBus:
             url, decode_responses=True, protocol=2, socket_timeout=2 * RENEW_S, socket_connect_timeout=CALL_TIMEOUT_S
         )
         self._local = InProcessBus()
-        self._mirrors: dict[UUID, asyncio.Task[None]] = {}
+        self._mirrored: dict[UUID, _Mirrored] = {}
+        self._must_look_up = False
+        self._mirror_task: asyncio.Task[None] | None = None
 
     async def open(self, run_id: UUID) -> None:
         await self._local.open(run_id)
@@ -56,9 +68,9 @@ class RedisBus:
                 await self._redis.set(_key(run_id, "alive"), "1", ex=ALIVE_TTL_S)
         except _FAILURES as error:
             logger.warning("run_not_mirrored", run_id=str(run_id), reason=str(error))
-        mirror = asyncio.create_task(self._mirror(run_id), context=contextvars.Context())
-        self._mirrors[run_id] = mirror
-        mirror.add_done_callback(lambda _: self._mirrors.pop(run_id, None))
+        self._mirrored[run_id] = _Mirrored(renewed_at=asyncio.get_running_loop().time())
+        if self._mirror_task is None or self._mirror_task.done():
+            self._mirror_task = asyncio.create_task(self._mirror(), context=contextvars.Context())
 
     async def publish(self, run_id: UUID, frame: Frame) -> None:
         await self._local.publish(run_id, frame)
@@ -104,13 +116,13 @@ class RedisBus:
         }
 
     async def close(self) -> None:
-        mirrors = list(self._mirrors.values())
-        # The ends of runs still go out: listeners elsewhere learn of them.
-        if ending := [mirror for run_id, mirror in self._mirrors.items() if self._local.is_finished(run_id)]:
-            await asyncio.wait(ending, timeout=CALL_TIMEOUT_S)
-        for mirror in mirrors:
-            mirror.cancel()
-        await asyncio.gather(*mirrors, return_exceptions=True)
+        for run_id in [run_id for run_id in self._mirrored if not self._local.is_finished(run_id)]:
+            del self._mirrored[run_id]
+        if self._mirror_task is not None:
+            # The ends of runs still go out: listeners elsewhere learn of them.
+            await asyncio.wait({self._mirror_task}, timeout=CALL_TIMEOUT_S)
+            self._mirror_task.cancel()
+            await asyncio.gather(self._mirror_task, return_exceptions=True)
         await self._local.close()
         await self._redis.aclose()
 
@@ -126,34 +138,48 @@ class RedisBus:
             for run_id, stop, listeners in zip(run_ids, replies[::2], replies[1::2], strict=True)
         }
 
-    async def _mirror(self, run_id: UUID) -> None:
-        """Copy the run's frames to Redis in order, each once, for as long as it takes or until they have expired."""
-        while True:
+    async def _mirror(self) -> None:
+        """Copy the frames of all runs to Redis, in order and each once, until no run is left to copy."""
+        while self._mirrored:
             try:
-                await self._copy(run_id, after=await self._last_mirrored(run_id))
-                return
-            except RunLostError:
-                return
+                await self._copy()
+                await asyncio.sleep(BATCH_PAUSE_S)
             except _FAILURES as error:
-                logger.warning("run_mirror_interrupted", run_id=str(run_id), reason=str(error))
+                logger.warning("run_mirror_interrupted", runs=len(self._mirrored), reason=str(error))
                 await asyncio.sleep(RETRY_S)
+                self._must_look_up = True
 
-    async def _copy(self, run_id: UUID, *, after: int) -> None:
-        while True:
-            frames = await self._local.read(run_id, after=after, idle_s=RENEW_S)
-            pipeline = self._redis.pipeline(transaction=True)
-            for frame in frames:
-                entry: dict[Any, Any] = {"name": frame.name, "data": frame.data, "final": int(frame.final)}
-                pipeline.xadd(_key(run_id, "events"), entry, id=f"{frame.seq}-0")
-            finished = bool(frames) and frames[-1].final
-            life_s = int(FINISHED_TTL_S) if finished else ALIVE_TTL_S
-            pipeline.set(_key(run_id, "alive"), "1", ex=life_s)
-            pipeline.expire(_key(run_id, "events"), life_s)
+    async def _copy(self) -> None:
+        """One round: everything new of every run in one pipeline."""
+        if self._must_look_up:
+            for run_id, mirrored in list(self._mirrored.items()):
+                mirrored.seq = await self._last_mirrored(run_id)
+            self._must_look_up = False
+        now = asyncio.get_running_loop().time()
+        pipeline = self._redis.pipeline(transaction=False)
+        written: list[tuple[UUID, _Mirrored, list[Frame]]] = []
+        for run_id, mirrored in self._mirrored.items():
+            frames = self._local.frames_behind(run_id, mirrored.seq)
+            if frames or now - mirrored.renewed_at >= RENEW_S:
+                self._write(pipeline, run_id, frames)
+                mirrored.renewed_at = now
+                written.append((run_id, mirrored, frames))
+        if written:
             await pipeline.execute()
-            if finished:
-                return
-            after = frames[-1].seq if frames else after
-            await asyncio.sleep(BATCH_PAUSE_S)
+        for run_id, mirrored, frames in written:
+            if frames:
+                mirrored.seq = frames[-1].seq
+            if not self._local.has(run_id) or (frames and frames[-1].final):
+                self._mirrored.pop(run_id, None)
+
+    @staticmethod
+    def _write(pipeline: Pipeline, run_id: UUID, frames: list[Frame]) -> None:
+        for frame in frames:
+            entry: dict[Any, Any] = {"name": frame.name, "data": frame.data, "final": int(frame.final)}
+            pipeline.xadd(_key(run_id, "events"), entry, id=f"{frame.seq}-0")
+        life_s = int(FINISHED_TTL_S) if frames and frames[-1].final else ALIVE_TTL_S
+        pipeline.set(_key(run_id, "alive"), "1", ex=life_s)
+        pipeline.expire(_key(run_id, "events"), life_s)
 
     async def _last_mirrored(self, run_id: UUID) -> int:
         """The number of the last frame that Redis holds: a write may have arrived although its reply was lost."""

@@ -54,7 +54,10 @@ class DocumentAdmin(WrittenByIngestion):
     list_filter = ("status", "knowledge_base")
     list_select_related = ("knowledge_base",)
     search_fields = ("source_name", "source_path")
-    actions = ("ingest_again", "cancel",)
+    actions = (
+        "ingest_again",
+        "cancel",
+    )
 
     @admin.display(description=_("progress"), ordering="progress")
     def progress_percent(self, document: Document) -> str:

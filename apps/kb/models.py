@@ -26,9 +26,7 @@ class KnowledgeBase(models.Model):
         related_name="knowledge_bases",
         verbose_name=_("owner"),
     )
-    visibility = models.CharField(
-        _("visibility"), max_length=16, choices=Visibility.choices, default=Visibility.PUBLIC
-    )
+    visibility = models.CharField(_("visibility"), max_length=16, choices=Visibility.choices, default=Visibility.PUBLIC)
     version = models.PositiveBigIntegerField(_("version"), default=0, editable=False)
     embedding_fingerprint = models.CharField(_("embedding"), max_length=64, blank=True, editable=False)
     chunk_count = models.PositiveBigIntegerField(_("chunks"), default=0, editable=False)

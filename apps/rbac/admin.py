@@ -38,7 +38,7 @@ class UserCreationForm(AdminUserCreationForm[User]):
 class UserEditForm(UserChangeForm[User]):
     class Meta:
         model = User
-        fields = "__all__"  # noqa: DJ007 -- the fieldsets of the admin choose
+        fields = "__all__"
 
 
 class UserRoleInline(admin.TabularInline[UserRole, User]):
@@ -76,7 +76,7 @@ class UserAdmin(DjangoUserAdmin[User]):
         if change and ("password" in form.changed_data or not obj.is_active):
             tokens.end_all_sessions(obj, reason="changed by an administrator")
 
-    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:  # noqa: A002
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
         response = super().user_change_password(request, id, form_url)
         user = self.get_object(request, id)
         if request.method == "POST" and response.status_code == 302 and isinstance(user, User):

@@ -62,7 +62,9 @@ class RolePermission(models.Model):
 
 
 class UserManager(BaseUserManager["User"]):
-    def create_user(self, username: str, password: str | None = None, *, roles: Iterable[str] = (), **fields: object) -> User:
+    def create_user(
+        self, username: str, password: str | None = None, *, roles: Iterable[str] = (), **fields: object
+    ) -> User:
         """Create a user holding the roles named by code. Unknown codes raise Role.DoesNotExist."""
         user = self.model(username=self.model.normalize_username(username), **fields)
         user.set_password(password)

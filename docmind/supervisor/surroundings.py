@@ -1,14 +1,11 @@
-"""Where and with what DocMind runs: read from the settings in a process of its own, so that the supervisor stays small.
-
-Run as a module, it prints the settings that concern the supervisor as JSON, or one line that says what is wrong.
-"""
+"""Where and with what DocMind runs: read from the settings in another process, so that the supervisor stays small."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -40,7 +37,7 @@ class Surroundings:
 def read_surroundings() -> Surroundings:
     """Raises CannotStartError with the settings' own words where a setting is wrong."""
     answer = subprocess.run(
-        [sys.executable, "-m", "docmind.supervisor.surroundings"],
+        [sys.executable, "-m", "docmind.describe"],
         cwd=PROJECT,
         capture_output=True,
         encoding="utf-8",
@@ -49,25 +46,3 @@ def read_surroundings() -> Surroundings:
     if answer.returncode != 0:
         raise CannotStartError(answer.stderr.strip() or "The settings cannot be read.")
     return Surroundings(**json.loads(answer.stdout))
-
-
-def _describe() -> int:
-    from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415 (not in the supervisor's own process)
-
-    try:
-        from docmind import settings  # noqa: PLC0415
-    except ImproperlyConfigured as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    found = Surroundings(
-        data_dir=str(settings.DATA_DIR),
-        host=settings.HOST,
-        port=settings.PORT,
-        vector_port=None if settings.MILVUS_URI else settings.MILVUS_LITE_PORT,
-    )
-    sys.stdout.write(json.dumps(asdict(found)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(_describe())

@@ -135,6 +135,7 @@ class Visitor:
         self.page.goto(self.site.address + path)
 
     def ask(self, question: str) -> None:
+        expect(self.page.locator("[data-send]")).to_be_enabled()  # the page's script is there
         self.page.fill("#question", question)
         self.page.press("#question", "Enter")
 

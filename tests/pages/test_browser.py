@@ -34,33 +34,43 @@ MANUAL = """# 运行手册
 """
 
 
+class Gate:
+    """Where the server waits until the test, in its own thread, lets it pass."""
+
+    def __init__(self) -> None:
+        self._is_open = False
+        self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+
+    def open(self) -> None:
+        self._is_open = True
+        if self._waiting is not None:
+            loop, event = self._waiting
+            loop.call_soon_threadsafe(event.set)
+
+    async def wait(self) -> None:
+        event = asyncio.Event()
+        self._waiting = (asyncio.get_running_loop(), event)
+        if not self._is_open:
+            await event.wait()
+
+
 class HeldChat:
-    """Writes its pieces; behind the first it waits to be released, so that a test can act in the middle."""
+    """Writes its pieces; behind the first it waits at its gate, so that a test can act in the middle."""
 
     name = "held"
     is_generative = True
 
-    def __init__(self, pieces: Sequence[str], *, is_released: bool = False) -> None:
+    def __init__(self, pieces: Sequence[str]) -> None:
         self.pieces = pieces
+        self.gate = Gate()
         self.was_closed = False
-        self._is_released = is_released
-        self._held: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
-
-    def release(self) -> None:
-        """From the test's thread."""
-        self._is_released = True
-        if self._held is not None:
-            loop, event = self._held
-            loop.call_soon_threadsafe(event.set)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
-        event = asyncio.Event()
-        self._held = (asyncio.get_running_loop(), event)
         try:
             for number, piece in enumerate(self.pieces):
                 yield TextDelta(text=piece)
-                if number == 0 and not self._is_released:
-                    await event.wait()
+                if number == 0:
+                    await self.gate.wait()
             yield StreamEnd(input_tokens=10, output_tokens=10)
         finally:
             self.was_closed = True
@@ -123,6 +133,31 @@ def test_the_main_job(site: Site, browser: Browser, editor: User) -> None:
     page.go_back()
     expect(page.locator(".turn--answer")).to_contain_text("8080")
     assert visitor.problems == []
+
+
+def listen_and_ingest(site: Site, browser: Browser, editor: User, *, blocked: str) -> list[str]:
+    """Watch a document become ready with some addresses blocked; the lists of documents that were asked for."""
+    knowledge_base = KnowledgeBaseFactory(owner=editor)
+    visitor = visit(browser, site, editor)
+    page = visitor.page
+    if blocked:
+        page.route(blocked, lambda route: route.abort())
+    visitor.open(f"/kb/{knowledge_base.pk}/")
+    page.set_input_files("[data-files]", [markdown("manual.md", MANUAL.encode())])
+    expect(page.locator(".document-row")).to_contain_text("等待中")
+    lists: list[str] = []
+    page.on("request", lambda request: lists.append(request.url) if "/documents/?page=" in request.url else None)
+    site.ingest_all()
+    expect(page.locator(".document-row")).to_contain_text("就绪")
+    return lists
+
+
+def test_progress_comes_by_the_event_stream(site: Site, browser: Browser, editor: User) -> None:
+    assert listen_and_ingest(site, browser, editor, blocked="") == []
+
+
+def test_progress_is_asked_for_where_there_is_no_event_stream(site: Site, browser: Browser, editor: User) -> None:
+    assert listen_and_ingest(site, browser, editor, blocked="**/events/") != []
 
 
 def test_files_that_are_refused_say_why(site: Site, browser: Browser, editor: User) -> None:
@@ -190,7 +225,7 @@ def test_an_answer_goes_on_after_the_page_was_reloaded(site: Site, browser: Brow
     page.wait_for_url(re.compile(r"/chat/\d+/$"))
     page.reload()
     expect(page.locator(".answer__text--live")).to_have_text("默认端口是 8080")
-    chat.release()
+    chat.gate.open()
     expect(page.locator(".turn--answer[data-status=done]")).to_contain_text("默认端口是 8080，可以修改")
     assert Message.objects.filter(role="assistant").count() == 1
 
@@ -201,6 +236,7 @@ def test_a_broken_connection_is_taken_up_again(
     """The connection breaks behind the first words; the page takes the stream up behind the last event it has."""
     whole = sse.stream_run
     begun: list[int] = []
+    cut = Gate()
 
     async def stream_that_breaks_once(bus: RunBus, run_id: UUID, *, after: int = 0) -> AsyncIterator[bytes]:
         begun.append(after)
@@ -208,6 +244,7 @@ def test_a_broken_connection_is_taken_up_again(
         async for frame in whole(bus, run_id, after=after):
             yield frame
             if is_first and b"event: token" in frame:
+                await cut.wait()
                 raise ConnectionResetError
 
     monkeypatch.setattr(stream_views, "stream_run", stream_that_breaks_once)
@@ -226,10 +263,12 @@ def test_a_broken_connection_is_taken_up_again(
         }"""
     )
     visitor.ask("默认端口是多少？")
+    expect(page.locator(".answer__text--live")).to_have_text("默认端口是 8080")
+    cut.open()
     page.wait_for_function("window.told.some((text) => text.includes('正在重新连接'))")
     expect(page.locator(".answer__text--live")).to_have_text("默认端口是 8080")
     expect(page.locator("[data-notices] .notice")).to_have_count(0)
-    chat.release()
+    chat.gate.open()
     expect(page.locator(".turn--answer[data-status=done]")).to_contain_text("默认端口是 8080，可以修改")
     assert begun[0] == 0
     assert begun[1] > 0
@@ -276,7 +315,8 @@ def test_a_model_that_fails_leaves_the_question_to_be_asked_again(site: Site, br
     page = visitor.page
     visitor.ask("默认端口是多少？")
     expect(page.locator(".turn--answer .notice--bad")).to_contain_text("The model service is busy.")
-    chat = HeldChat(["端口是 8080[1]。"], is_released=True)
+    chat = HeldChat(["端口是 8080[1]。"])
+    chat.gate.open()
     site.use(chat)
     page.get_by_role("button", name="Ask again").click()
     expect(page.locator(".turn--answer[data-status=done]")).to_contain_text("8080")

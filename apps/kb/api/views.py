@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from asgiref.sync import async_to_sync
 from django.db.models import Count, QuerySet
@@ -67,7 +67,11 @@ class KnowledgeBaseViewSet(ScopedView, viewsets.ModelViewSet[KnowledgeBase]):
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012 -- Django types it as a list
     permission_classes = (IsAuthenticated,)
     filterset_fields = ("visibility",)
-    ordering_fields = ("name", "updated_at", "created_at",)
+    ordering_fields = (
+        "name",
+        "updated_at",
+        "created_at",
+    )
 
     def get_queryset(self) -> QuerySet[KnowledgeBase]:
         if getattr(self, "swagger_fake_view", False):
@@ -88,9 +92,9 @@ class KnowledgeBaseViewSet(ScopedView, viewsets.ModelViewSet[KnowledgeBase]):
         return Response(self.get_serializer(self.get_queryset().get(pk=created.pk)).data, status=201)
 
     def perform_update(self, serializer: BaseSerializer[KnowledgeBase]) -> None:
-        assert isinstance(serializer.instance, KnowledgeBase)
-        self.require("kb:update", serializer.instance.pk)
-        services.update_knowledge_base(serializer.instance, **serializer.validated_data)
+        knowledge_base = cast(KnowledgeBase, serializer.instance)
+        self.require("kb:update", knowledge_base.pk)
+        services.update_knowledge_base(knowledge_base, **serializer.validated_data)
 
     def perform_destroy(self, instance: KnowledgeBase) -> None:
         self.require("kb:delete", instance.pk)

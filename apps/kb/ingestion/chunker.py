@@ -7,6 +7,7 @@ section has no parent. Equal text under equal headings gives equal hashes, where
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 
 from apps.kb.ingestion.blocks import Section, read_sections
 from apps.kb.ingestion.content_types import classify
@@ -19,8 +20,13 @@ MAX_TAGS = 16
 MAX_TAG_CHARS = 64
 
 
-def chunk_document(parsed: ParsedDocument, sizes: ChunkSizes) -> ChunkedDocument:
-    """All chunks of a document in reading order; none if it holds no letter and no digit."""
+def chunk_document(
+    parsed: ParsedDocument, sizes: ChunkSizes, *, beat: Callable[[], None] | None = None
+) -> ChunkedDocument:
+    """All chunks of a document in reading order; none if it holds no letter and no digit.
+
+    `beat` is called after each section: a large document takes longer than a heartbeat may.
+    """
     pages = _Pages(parsed.pages)
     children: list[ChildChunk] = []
     parents: list[ParentChunk] = []
@@ -35,6 +41,8 @@ def chunk_document(parsed: ParsedDocument, sizes: ChunkSizes) -> ChunkedDocument
         for members in groups:
             first, last = children[first_index + members[0]], children[first_index + members[-1]]
             parents.append(_parent(parsed.markdown, pieces[members[0]], first, last))
+        if beat is not None:
+            beat()
     return ChunkedDocument(parents=tuple(parents), children=tuple(children))
 
 

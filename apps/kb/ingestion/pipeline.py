@@ -40,6 +40,9 @@ SLICE_S = 45.0
 """No batch is begun later than this, so that a slice ends within a minute."""
 PARSED, CHUNKED, STORED = 0.03, 0.08, 0.30
 """Progress at the end of parsing, of chunking and of storing; embedding takes the rest."""
+HEARTBEAT_S = 10.0
+IMPATIENT_CONFLICTS = 3
+"""So many lock conflicts in a row are tried again at once."""
 PATIENT_DEATHS = 3
 """From so many deaths of workers in a row on, a document waits before it is tried again."""
 
@@ -143,7 +146,7 @@ def _prepare(document: Document, lease: Lease, tools: Tools) -> Staging:
             overlap_chars=config.chunk_overlap_chars,
             parent_chars=config.chunk_parent_chars,
         )
-        chunked = chunk_document(parsed, sizes)
+        chunked = chunk_document(parsed, sizes, beat=_heartbeat(lease))
         if not chunked.children:
             raise PermanentError(_("The document holds no text."), code="empty_document")
         discard_staged(document.pk, keep_revision=lease.revision)
@@ -176,6 +179,19 @@ def _parsed(document: Document, lease: Lease, tools: Tools) -> ParsedDocument:
     return parsed
 
 
+def _heartbeat(lease: Lease) -> Callable[[], None]:
+    """Beats at most each HEARTBEAT_S."""
+    last = time.monotonic()
+
+    def beat() -> None:
+        nonlocal last
+        if time.monotonic() - last >= HEARTBEAT_S:
+            lease.commit()
+            last = time.monotonic()
+
+    return beat
+
+
 def _drop_orphaned(key: str, lease: Lease) -> None:
     """The document may have been deleted, or begun again, after its files were cleared away."""
     if not Document.objects.filter(pk=lease.document_id, revision=lease.revision).exists():
@@ -188,7 +204,11 @@ def _wait_or_give_up(lease: Lease, error: TransientError, *, is_bounded: bool = 
     status = Document.objects.filter(pk=lease.document_id).values_list("status", flat=True).first()
     if attempts >= MAX_ATTEMPTS and (is_bounded or status != _Status.INDEXING):
         return _give_up(lease, error.code, error.message)
+    at_once = error.code == "database_busy" and attempts <= IMPATIENT_CONFLICTS
     try:
+        if at_once:
+            lease.release(attempts=attempts)
+            return Outcome.CONTINUE
         lease.release(
             attempts=attempts,
             not_before=timezone.now() + retry_delay(attempts),

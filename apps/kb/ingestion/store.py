@@ -109,7 +109,8 @@ def _stage_children(staging: Staging, batch: Sequence[int], parent_ids: dict[int
             vector_state=Chunk.VectorState.PENDING,
         )
         ids = dict(fresh.values_list("pk", "chunk_index"))
-        fresh.update(vector_id=F("pk"))
+        # By key: a search for null vector ids would lock the parents of other documents.
+        Chunk.objects.filter(pk__in=list(ids)).update(vector_id=F("pk"))
         fulltext.write_rows((pk, texts[index]) for pk, index in ids.items())
 
 

@@ -8,7 +8,7 @@ DRF's views use the two authentication classes; plain async views call `authenti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
@@ -72,5 +72,4 @@ def authenticate(request: HttpRequest) -> Caller:
 
 def caller_of(request: Request) -> Caller:
     """The caller of a DRF view whose authentication has run."""
-    assert isinstance(request.user, User)
-    return Caller(user=request.user, key=request.auth if isinstance(request.auth, ApiKey) else None)
+    return Caller(user=cast(User, request.user), key=request.auth if isinstance(request.auth, ApiKey) else None)

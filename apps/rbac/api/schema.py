@@ -8,7 +8,7 @@ from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 
-class BearerScheme(OpenApiAuthenticationExtension):
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = "apps.rbac.api.authentication.TokenAuthentication"
     name = "bearer"
 
@@ -16,7 +16,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
         return {"type": "http", "scheme": "bearer", "description": "An access token, or an API key (`dm-…`)."}
 
 
-class PageSessionScheme(OpenApiAuthenticationExtension):
+class PageSessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = "apps.rbac.api.authentication.PageSessionAuthentication"
     name = "session"
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db import OperationalError
 
 from apps.aiconfig.providers.types import EmbeddingKind
 from apps.kb import fulltext, services
@@ -252,3 +253,18 @@ def test_it_writes_vectors_again_when_tags_change(
     services.replace_document(document, name="guide.md", file=changed)
     ingest(document, tools)
     assert [row.tags for rows in vectors.collections.values() for row in rows.values()] == [("new", "A")]
+
+
+def test_it_tries_a_lock_conflict_again_at_once(
+    knowledge_base: KnowledgeBase, vectors: MemoryVectors, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deadlock(*_arguments: object, **_options: object) -> None:
+        raise OperationalError(1213, "Deadlock found when trying to get lock")
+
+    document = upload(knowledge_base, sections(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(fulltext, "write_rows", deadlock)
+        outcomes = [run_slice(document.pk, tools) for _slice in range(4)]
+    assert outcomes == [Outcome.CONTINUE, Outcome.CONTINUE, Outcome.CONTINUE, Outcome.WAITING]
+    assert ingest(document, tools).status == "ready"
+    assert_consistent(knowledge_base, vectors)
