@@ -20,7 +20,8 @@ web: env ## Start only a web server (production)
 		--no-access-log --timeout-graceful-shutdown 5
 
 test: test-env ## Run the tests; ARGS="tests/kb -k chunker" chooses some
-	@exec $(PYTHON_IN_VENV) -m pytest $(ARGS)
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT INT TERM && \
+		DOCMIND_DATA_DIR="$$folder" $(PYTHON_IN_VENV) -m pytest $(ARGS)
 
 check: test-env ## Lint, format, types, templates, import contract, migrations, lock file
 	@PATH="$(abspath $(VENV))/bin:$$PATH" sh scripts/check.sh

@@ -2,8 +2,8 @@
 
 A process of the cluster that is killed may hold the lock of a queue that it was waiting on (an idle worker always
 does); its successor would then wait for ever, and with it every task. So after a sudden death the whole cluster ends
-with a non-zero status, and whoever started it starts it again. Workers that leave in order (recycled, timed out) are
-replaced.
+with a non-zero status, and whoever started it starts it again. Processes that left by themselves (a recycled or timed
+out worker, a pusher whose broker failed) hold no lock and are replaced. A broker that is down is waited for.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ logger = get_logger(__name__)
 
 BEAT_S = 1.0
 SUDDEN_DEATH_STATUS = 70
-_LEFT_IN_ORDER = frozenset({0, -2})
-"""What django-q2 writes into a worker's timer: timed out, recycled."""
+BROKER_RETRY_S = 2.0
 
 
 class WatchedSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no types
@@ -37,20 +36,39 @@ class WatchedSentinel(Sentinel):  # type: ignore[misc]  # django-q2 has no types
         self._beat_at = 0.0
         super().__init__(*args)
 
+    def start(self) -> None:
+        if self._wait_for_broker():
+            super().start()
+
     def status(self) -> str:
         """Asked in every round, for the cluster's statistics."""
+        self._beat()
+        return str(super().status())
+
+    def reincarnate(self, process: BaseProcess) -> None:
+        if process.exitcode is not None and process.exitcode < 0:
+            logger.error("cluster_process_killed", pid=process.pid, signal=-process.exitcode)
+            sys.exit(SUDDEN_DEATH_STATUS)
+        super().reincarnate(process)
+
+    def _wait_for_broker(self) -> bool:
+        """Returns False where the end was asked for meanwhile."""
+        while True:
+            self._beat()
+            try:
+                self.broker.ping()
+            except Exception as error:  # noqa: BLE001 -- each broker has errors of its own
+                logger.warning("broker_unreachable", error=str(error), retry_s=BROKER_RETRY_S)
+            else:
+                return True
+            if self.stop_event.wait(BROKER_RETRY_S):
+                return False
+
+    def _beat(self) -> None:
         now = time.monotonic()
         if now - self._beat_at >= BEAT_S:
             self._beat_at = now
             beat(self._heartbeat)
-        return str(super().status())
-
-    def reincarnate(self, process: BaseProcess) -> None:
-        if process in self.pool and int(process.timer.value) in _LEFT_IN_ORDER:  # type: ignore[attr-defined]
-            super().reincarnate(process)
-            return
-        logger.error("cluster_process_died", pid=process.pid, exitcode=process.exitcode)
-        sys.exit(SUDDEN_DEATH_STATUS)
 
 
 class WatchedCluster(Cluster):  # type: ignore[misc]  # django-q2 has no types

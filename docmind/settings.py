@@ -116,6 +116,7 @@ def _database() -> dict[str, Any]:
         return {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": str(DATA_DIR / "docmind.sqlite3"),
+            "CONN_MAX_AGE": 60,
             "OPTIONS": {
                 "timeout": 20,
                 "transaction_mode": "IMMEDIATE",

@@ -12,6 +12,8 @@ from pytest_django import Settings
 from apps.aiconfig.services import forget_config
 from tests.servers import milvus_lite_server, milvus_standalone_server
 
+pytest_plugins = ("tests.no_skips",)
+
 ON_SERVICES = os.environ.get("DOCMIND_TEST_SERVICES") == "1"
 
 

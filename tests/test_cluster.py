@@ -20,34 +20,57 @@ def sentinel(tmp_path: Path) -> Any:
     return guard
 
 
-def process(timer: float) -> Any:
-    return SimpleNamespace(timer=SimpleNamespace(value=timer), pid=1, exitcode=-9)
+def process(exitcode: int | None) -> Any:
+    return SimpleNamespace(pid=1, exitcode=exitcode)
 
 
-@pytest.mark.parametrize("timer", [-1, 250.5], ids=["idle", "busy"])
-def test_it_ends_the_cluster_when_a_worker_dies_suddenly(tmp_path: Path, timer: float) -> None:
-    guard, worker = sentinel(tmp_path), process(timer)
-    guard.pool.append(worker)
+def test_it_ends_the_cluster_when_a_process_was_killed(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as end:
-        guard.reincarnate(worker)
+        sentinel(tmp_path).reincarnate(process(-9))
     assert end.value.code == SUDDEN_DEATH_STATUS
 
 
-def test_it_ends_the_cluster_when_another_process_dies(tmp_path: Path) -> None:
-    guard = sentinel(tmp_path)
-    guard.monitor = SimpleNamespace(pid=1, exitcode=-9)
-    with pytest.raises(SystemExit):
-        guard.reincarnate(guard.monitor)
-
-
-@pytest.mark.parametrize("timer", [0, -2], ids=["timed out", "recycled"])
-def test_it_replaces_a_worker_that_left_in_order(tmp_path: Path, timer: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("exitcode", [0, 1, None], ids=["left", "failed", "timed out and still there"])
+def test_it_replaces_a_process_that_was_not_killed(
+    tmp_path: Path, exitcode: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replaced: list[Any] = []
     monkeypatch.setattr(Sentinel, "reincarnate", lambda _self, dead: replaced.append(dead))
-    guard, worker = sentinel(tmp_path), process(timer)
-    guard.pool.append(worker)
-    guard.reincarnate(worker)
-    assert replaced == [worker]
+    dead = process(exitcode)
+    sentinel(tmp_path).reincarnate(dead)
+    assert replaced == [dead]
+
+
+class LateBroker:
+    """Answers from the third time on."""
+
+    asked = 0
+
+    def ping(self) -> bool:
+        self.asked += 1
+        if self.asked < 3:
+            raise ConnectionError("no broker")
+        return True
+
+
+def test_it_waits_for_a_broker_that_is_down_and_lives_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard = sentinel(tmp_path)
+    guard.broker, guard.stop_event = LateBroker(), SimpleNamespace(wait=lambda _seconds: False)
+    started: list[int] = []
+    monkeypatch.setattr(Sentinel, "start", lambda _self: started.append(guard.broker.asked))
+    guard.start()
+    assert started == [3]
+    assert age_s(worker_heartbeat(tmp_path)) is not None
+
+
+def test_it_ends_while_it_waits_for_a_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = sentinel(tmp_path)
+    guard.broker, guard.stop_event = LateBroker(), SimpleNamespace(wait=lambda _seconds: True)
+    monkeypatch.setattr(Sentinel, "start", lambda _self: pytest.fail("it must not start"))
+    guard.start()
+    assert guard.broker.asked == 1
 
 
 def test_it_gives_a_sign_of_life_in_every_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

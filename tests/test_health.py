@@ -107,7 +107,7 @@ def test_it_says_what_stands_in_for_a_model(settings: SettingsFixture) -> None:
     assert "keyword" in health._embedding().detail
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)  # the checks close their connections
 def test_it_asks_the_database_and_the_queue() -> None:
     assert health._database().status == "up"
     assert health._queue().status == "up"

@@ -18,6 +18,7 @@ const rights = { update: Boolean(page.dataset.canUpdate), delete: Boolean(page.d
 const actions = { onRetry, onCancel, onDelete };
 const isAtWork = ({ status }) => !["ready", "failed", "cancelled"].includes(status);
 let isLive = false;
+let source = null;
 
 function show(item) {
   const known = documents.get(item.id);
@@ -118,7 +119,7 @@ async function onDeleteKnowledgeBase() {
 
 // Live progress. Where the stream is not to be had, the rows that are at work are asked for.
 function listen() {
-  const source = new EventSource(page.dataset.events);
+  source = new EventSource(page.dataset.events);
   source.addEventListener("stream-open", () => {
     isLive = true;
     poll();
@@ -133,8 +134,9 @@ function listen() {
     isLive = false;
     if (source.readyState === EventSource.CLOSED) setTimeout(listen, RECONCILE_MS);
   });
-  addEventListener("pagehide", () => source.close());
 }
+
+addEventListener("pagehide", () => source?.close());
 
 async function poll() {
   try {

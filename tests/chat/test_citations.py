@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.aiconfig.snapshot import ConfigSnapshot
@@ -102,6 +102,7 @@ TEXT = st.text(
 )
 
 
+@settings(deadline=None)
 @given(TEXT, st.integers(0, 12))
 def test_its_counts_agree_with_each_other_for_any_text(text: str, sources: int) -> None:
     parsed = parse_citations(text, sources)
@@ -111,6 +112,7 @@ def test_its_counts_agree_with_each_other_for_any_text(text: str, sources: int) 
     assert (parsed.coverage is None) == (parsed.statements == 0)
 
 
+@settings(deadline=None)
 @given(TEXT)
 def test_what_is_cited_does_not_hang_on_how_many_sources_there_are(text: str) -> None:
     few, many = parse_citations(text, 2), parse_citations(text, 999)
@@ -125,6 +127,7 @@ SENTENCES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(SENTENCES, st.data())
 def test_coverage_is_the_share_of_cited_sentences(sentences: list[str], data: st.DataObject) -> None:
     marks = [data.draw(st.sampled_from(["", "[1]", "【2】", "[1,2]", "［１］", "[1-2]", "[9]"])) for _ in sentences]
@@ -139,6 +142,7 @@ def test_coverage_is_the_share_of_cited_sentences(sentences: list[str], data: st
     assert parsed.invalid_refs == marks.count("[9]")
 
 
+@settings(deadline=None)
 @given(SENTENCES)
 def test_stripping_undoes_citing(sentences: list[str]) -> None:
     plain = "。".join(sentences)

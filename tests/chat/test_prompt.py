@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.aiconfig.snapshot import ConfigSnapshot
@@ -84,6 +84,7 @@ def test_history_gives_way_first_and_loses_its_oldest() -> None:
 TEXTS = st.text(alphabet=st.sampled_from("abc 端口配置server.port=8080\n{}[]12"), max_size=9000)
 
 
+@settings(deadline=None)
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=8), st.lists(TEXTS, max_size=8))
 def test_the_total_is_never_passed_where_the_first_passage_fits(
     question: str, texts: list[str], earlier: list[str]

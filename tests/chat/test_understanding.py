@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.chat.pipeline.routing import route
@@ -80,6 +80,7 @@ def test_the_planner_adds_keywords_for_precise_and_ambiguous_questions() -> None
         assert routing.reason
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_every_text_has_a_classification(text: str) -> None:
     classification = understand(text)
