@@ -58,13 +58,13 @@ def _ensure_administrator() -> tuple[bool, str]:
 
 
 def _bring_up_to_date(knowledge_base: KnowledgeBase, folder: Path) -> int:
-    """Queue the pages that are new or have changed, by content hash. Returns how many."""
+    """Queue the pages that are new or have changed, by content hash, Chinese ones first. Returns how many."""
     known = {
         document.source_path: document
         for document in Document.objects.filter(knowledge_base=knowledge_base).exclude(source_path="").order_by("pk")
     }
     queued = 0
-    for page in sorted(folder.glob("*/*.md")):
+    for page in sorted(folder.glob("*/*.md"), key=lambda page: (page.parent.name != "zh", page)):
         content = page.read_bytes()
         source_path = f"docs/manual/{page.parent.name}/{page.name}"
         name = f"{page.stem}.{page.parent.name}{page.suffix}"

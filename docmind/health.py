@@ -130,6 +130,8 @@ CONSEQUENCES: Final = {
 
 _pool: Final = ThreadPoolExecutor(len(CHECKS), thread_name_prefix="docmind-health")
 _asked: Final[dict[str, Future[Part]]] = {}
+_failing: Final[set[str]] = set()
+"""Parts whose failure has been logged; a monitor asks every few seconds."""
 
 
 async def _ask(name: str) -> Part:
@@ -137,12 +139,16 @@ async def _ask(name: str) -> Part:
     if pending is None or pending.done():
         pending = _asked[name] = _pool.submit(CHECKS[name])
     try:
-        return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(pending)), CHECK_TIMEOUT_S)
+        part = await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(pending)), CHECK_TIMEOUT_S)
     except TimeoutError:
         return Part(status="down", detail=f"no answer within {CHECK_TIMEOUT_S:.0f} s; {CONSEQUENCES[name]}")
     except Exception as error:  # the boundary of a check: whatever fails, the part is down
-        logger.warning("health_check_failed", part=name, error=type(error).__name__, exc_info=True)
+        if name not in _failing:
+            _failing.add(name)
+            logger.warning("health_check_failed", part=name, error=type(error).__name__, exc_info=True)
         return Part(status="down", detail=CONSEQUENCES[name])
+    _failing.discard(name)
+    return part
 
 
 @never_cache

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from docmind.supervisor.surroundings import PROJECT
 
@@ -62,6 +63,10 @@ class Part:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def output(self) -> IO[bytes] | None:
+        return self.process.stdout if self.process else None
 
     def start(self) -> int:
         """Start the process in a session of its own. Returns the file descriptor of its output."""

@@ -14,10 +14,11 @@ import json
 import os
 import selectors
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import IO, Any
 
 from docmind.supervisor.output import LinePrinter, say
 from docmind.supervisor.part import Part, PartSpec, kill_group, spawn
@@ -103,8 +104,9 @@ class Supervisor:
 
     def _prepare(self) -> dict[str, Any]:
         """Run the bootstrap command to its end. Returns what it reports."""
-        process = spawn(BOOTSTRAP, stderr=sys.stderr.fileno())
-        assert process.stdout is not None  # noqa: S101 (for the type checker: a pipe was asked for)
+        process = spawn(BOOTSTRAP, stderr=subprocess.PIPE)
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 (for the type checker)
+        self._listen_to_output(process.stderr.fileno(), "prepare")
         os.set_blocking(process.stdout.fileno(), False)
         report = bytearray()
         try:
@@ -114,6 +116,7 @@ class Supervisor:
             report += process.stdout.read() or b""
         finally:
             kill_group(process)
+            self._close_output(process.stderr)
             process.stdout.close()
         if process.returncode != 0:
             raise GivenUpError("the database could not be prepared; the lines above say why.")
@@ -158,7 +161,7 @@ class Supervisor:
         """Kill the rest of the part's processes and set the time of its next start."""
         lived_s = time.monotonic() - part.started_at
         part.kill_group()
-        self._close_output(part)
+        self._close_output(part.output)
         delay_s = part.backoff.after_death(lived_s=lived_s, was_healthy=part.is_healthy)
         part.process, part.is_healthy = None, False
         if delay_s is None:
@@ -166,16 +169,16 @@ class Supervisor:
         say(f"{part.name} {what}; starting it again in {delay_s:.1f} s")
         part.start_again_at = time.monotonic() + delay_s
 
-    def _close_output(self, part: Part) -> None:
-        if part.process is None or part.process.stdout is None:
+    def _close_output(self, pipe: IO[bytes] | None) -> None:
+        """Print what is left in it."""
+        if pipe is None or pipe.closed:
             return
-        descriptor = part.process.stdout.fileno()
-        if descriptor in self._selector.get_map():
-            printer: LinePrinter = self._selector.unregister(descriptor).data
+        if pipe.fileno() in self._selector.get_map():
+            printer: LinePrinter = self._selector.unregister(pipe.fileno()).data
             while printer.pump():
-                if not _has_more(descriptor):
+                if not _has_more(pipe.fileno()):
                     break
-        part.process.stdout.close()
+        pipe.close()
 
     def _welcome(self, prepared: dict[str, Any], seconds: float) -> None:
         say("")
@@ -204,7 +207,7 @@ class Supervisor:
                 self._pump(STARTING_TICK_S)
             for part in group:
                 part.kill_group()
-                self._close_output(part)
+                self._close_output(part.output)
 
 
 def _has_more(descriptor: int) -> bool:

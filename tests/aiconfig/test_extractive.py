@@ -150,3 +150,22 @@ def test_units_are_in_order_and_not_empty(text: str) -> None:
     units = cut_into_units(7, text)
     assert [unit.order for unit in units] == list(range(len(units)))
     assert all(unit.text and unit.passage == 7 for unit in units)
+
+
+def test_it_leaves_out_a_sentence_that_only_repeats_the_question() -> None:
+    guide = PromptPassage(index=3, text="登录后输入「怎么配置 MySQL？」，按回车发送。")
+    text = answer("怎么配置 MySQL？", (*PASSAGES, guide))
+    assert "按回车" not in text
+    assert "`DATABASE_URL`" in text
+
+
+def test_it_prefers_sentences_in_the_language_of_the_question() -> None:
+    english = PromptPassage(index=1, text="To use MySQL, set `DATABASE_URL` to the address of the MySQL database.")
+    chinese = PromptPassage(index=2, text="要使用 MySQL，请设置环境变量 `DATABASE_URL`。")
+    assert answer("怎么使用 MySQL？", (english, chinese)).startswith("要使用 MySQL")
+    assert answer("How do I use MySQL?", (chinese, english)).startswith("To use MySQL")
+
+
+def test_it_answers_from_the_other_language_where_there_is_nothing_else() -> None:
+    english = PromptPassage(index=1, text="To use MySQL, set `DATABASE_URL` to the address of the MySQL database.")
+    assert "`DATABASE_URL`" in answer("怎么使用 MySQL？", (english,))

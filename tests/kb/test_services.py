@@ -117,11 +117,13 @@ def test_it_refuses_a_bad_upload_and_keeps_nothing(
 
 def test_it_ingests_and_deletes_on_a_real_vector_store(store: VectorStore, queued: list[tuple[object, ...]]) -> None:
     knowledge_base = KnowledgeBaseFactory.create()
-    kept, gone = upload(knowledge_base, TEXT.encode()), upload(knowledge_base, "# 内存\n\n内存不足。\n".encode())
-    for document in (kept, gone):
+    documents = []
+    for text in (TEXT, "# 内存\n\n内存不足。\n"):
+        documents.append(document := upload(knowledge_base, text.encode()))
         assert tasks.ingest(document.pk) == "done"
         document.refresh_from_db()
         assert document.status == "ready"
+    kept, gone = documents
     name = collection_name("chunks", HashingEmbedder.fingerprint)
     children = Chunk.objects.filter(live=True, vector_id__isnull=False)
     assert store.iter_ids(name, gone.pk) == set(children.filter(document=gone).values_list("vector_id", flat=True))

@@ -2,7 +2,8 @@
 
 1. Cut the passages into units (sentences, list items, table rows, code blocks).
 2. Score a unit by the question's significant terms that it covers, weighted by their rarity among the units (IDF);
-   identifiers count threefold, words of its headings half. Sentences that define or state a value gain a little.
+   identifiers count threefold, words of its headings half. Sentences that define or state a value gain a little,
+   those in another language than the question's lose some, and one that only repeats the question is left out.
 3. Take the best units as long as they are near the best one and not a repeat.
 4. Show them by passage, the best passage first, in the order in which they stand there.
 
@@ -34,8 +35,11 @@ IDENTIFIER_WEIGHT: Final = 3.0
 CONTEXT_WEIGHT: Final = 0.5
 ANSWER_BONUS: Final = 0.15
 PASSAGE_RANK_BONUS: Final = 0.08
+OTHER_LANGUAGE: Final = 0.7
 USUAL_UNIT_CHARS: Final = 200
 PIECE_CHARS: Final = 12
+SHORTEST_ECHO_CHARS: Final = 8
+_WORD: Final = re.compile(r"\w+")
 
 _NOTHING: Final = {
     "zh": "没有找到能直接回答这个问题的句子。可以换个说法再问，或查看下面的来源。",
@@ -109,7 +113,9 @@ def _score(question: str, passages: Sequence[PromptPassage]) -> list[_Scored]:
         unit
         for passage in passages
         for unit in cut_into_units(passage.index, passage.text, heading_path=passage.heading_path)
+        if not _echoes(question, unit.text)
     ]
+    language = detect_language(question)
     own = [frozenset(segment(unit.text)) for unit in units]
     around = [frozenset(segment(unit.context)) for unit in units]
     weights = _weights(question, own)
@@ -125,8 +131,16 @@ def _score(question: str, passages: Sequence[PromptPassage]) -> list[_Scored]:
         coverage = (covered + CONTEXT_WEIGHT * near) / total
         bonus = ANSWER_BONUS if any(form.search(unit.text) for form in bonus_forms) else 0.0
         score = coverage * (1 + bonus + PASSAGE_RANK_BONUS / (1 + rank[unit.passage])) / _length_penalty(unit)
+        if {language, detect_language(unit.text)} == {"zh", "en"}:
+            score *= OTHER_LANGUAGE
         scored.append(_Scored(unit=unit, terms=terms, coverage=coverage, score=score))
     return scored
+
+
+def _echoes(question: str, text: str) -> bool:
+    """Whether the text holds the question itself, as a manual's example does."""
+    asked = "".join(_WORD.findall(question)).casefold()
+    return len(asked) >= SHORTEST_ECHO_CHARS and asked in "".join(_WORD.findall(text)).casefold()
 
 
 def _length_penalty(unit: Unit) -> float:

@@ -34,7 +34,7 @@ def embed_document(
     progress: Callable[[float], float],
     is_due: Callable[[], bool],
 ) -> bool:
-    """Embeds what is pending. True when nothing is; False when `is_due` asked for an end before.
+    """Embeds what is pending, one batch at the least. True when nothing is; False when `is_due` asked for an end before.
 
     Raises LeaseLost, TransientError, PermanentError.
     """
@@ -45,10 +45,12 @@ def embed_document(
     pending = children.filter(vector_state=Chunk.VectorState.PENDING)
     total, left = max(1, children.count()), pending.count()
     size = LOCAL_BATCH if embedder.fingerprint.startswith("local-") else batch_size
+    done = 0
     while batch := list(pending.order_by("chunk_index", "pk")[:size]):
-        if is_due():
+        if done and is_due():
             return False
         _embed_batch(batch, embedder, vectors, collection)
+        done += len(batch)
         left -= len(batch)
         with write_transaction():
             lease.commit(progress=progress(1 - max(0, left) / total), attempts=0, error="", error_code="")

@@ -2,7 +2,8 @@
 
 The document's status says where it stands: pending and parsing (the Markdown is made), chunking (rows are staged and
 published), indexing (it answers by keyword, vectors follow), ready. Parsing and chunking are functions of the original
-alone, so a slice may do them again; rows and vectors are never made twice.
+alone, so a slice may do them again; rows and vectors are never made twice. Vectors give way: while a document waits that
+cannot be found at all yet, a slice ends after its batch and queues up behind.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from apps.kb.ingestion.embed import embed_document, skip_vectors
 from apps.kb.ingestion.lease import Lease, LeaseLost, take_lease
 from apps.kb.ingestion.parsers.registry import choose_parser
 from apps.kb.ingestion.publish import publish
-from apps.kb.ingestion.recovery import MAX_ATTEMPTS, retry_delay
+from apps.kb.ingestion.recovery import MAX_ATTEMPTS, retry_delay, unpublished_waiting
 from apps.kb.ingestion.removal import discard_staged, forget_vectors
 from apps.kb.ingestion.store import Staging, stage
 from apps.kb.ingestion.types import ChunkSizes, ParsedDocument, VectorIndex
@@ -106,6 +107,9 @@ def _advance(lease: Lease, tools: Tools) -> Outcome:
     def is_due() -> bool:
         return tools.clock() >= deadline
 
+    def gives_way() -> bool:
+        return is_due() or unpublished_waiting(timezone.now())
+
     document = Document.objects.select_related("knowledge_base").get(pk=lease.document_id)
     if document.status != _Status.INDEXING:
         staging = _prepare(document, lease, tools)
@@ -116,6 +120,9 @@ def _advance(lease: Lease, tools: Tools) -> Outcome:
             fingerprint = tools.embedder.fingerprint if tools.embedder else ""
             published = publish(staging, fingerprint=fingerprint, progress=STORED)
             log.update(added=published.added, removed=published.removed, moved=published.moved)
+        if tools.embedder is not None and gives_way():
+            lease.release()
+            return Outcome.CONTINUE
     if tools.embedder is None:
         skip_vectors(lease)
     else:
@@ -127,7 +134,7 @@ def _advance(lease: Lease, tools: Tools) -> Outcome:
                 tools.vectors,
                 batch_size=tools.config.embedding_batch_size,
                 progress=_share(STORED, 1.0),
-                is_due=is_due,
+                is_due=gives_way,
             )
         if not finished:
             lease.release()

@@ -1,4 +1,4 @@
-"""Which documents the sweep must wake, and how long a document that failed for the moment waits."""
+"""Which documents the sweep must wake, which go first, and how long one that failed for the moment waits."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ def documents_to_wake(now: datetime, *, idle_s: int, limit: int) -> list[int]:
         if len(found) == limit:
             break
     return found
+
+
+def unpublished_waiting(now: datetime) -> bool:
+    """Whether some document cannot be found at all yet and nobody is at it: it goes before the vectors of others."""
+    waiting = Document.objects.filter(
+        status__in=(Document.Status.PENDING, Document.Status.PARSING, Document.Status.CHUNKING), lease_owner=""
+    )
+    return waiting.filter(Q(not_before__isnull=True) | Q(not_before__lte=now)).exists()
 
 
 def mark_woken(document_id: int, now: datetime) -> None:

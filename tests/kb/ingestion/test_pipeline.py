@@ -89,6 +89,20 @@ def test_it_works_in_slices_and_embeds_nothing_twice(
     assert_consistent(knowledge_base, vectors)
 
 
+def test_a_long_document_gives_way_to_one_that_cannot_be_found_yet(
+    knowledge_base: KnowledgeBase, embedder: HashingEmbedder, tools: Tools
+) -> None:
+    long = upload(knowledge_base, sections(40))
+    short = upload(knowledge_base, "# 端口\n\n默认端口是 8848。", "short.md")
+    assert run_slice(long.pk, tools) is Outcome.CONTINUE
+    assert live_children(long)
+    assert embedder.calls == []
+    assert run_slice(long.pk, tools) is Outcome.CONTINUE
+    assert len(embedder.calls) == 1, "one batch a slice while another document waits"
+    assert run_slice(short.pk, tools) is Outcome.DONE
+    assert run_slice(long.pk, tools) is Outcome.DONE
+
+
 def test_it_keeps_rows_and_vectors_of_unchanged_chunks(
     knowledge_base: KnowledgeBase, vectors: MemoryVectors, embedder: HashingEmbedder, tools: Tools
 ) -> None:
