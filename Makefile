@@ -20,7 +20,7 @@ web: env ## Start only a web server (production)
 		--no-access-log --timeout-graceful-shutdown 5
 
 test: test-env ## Run the tests; ARGS="tests/kb -k chunker" chooses some
-	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT INT TERM && mkdir "$$folder/static" && \
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT INT TERM && \
 		DOCMIND_DATA_DIR="$$folder" $(PYTHON_IN_VENV) -m pytest $(ARGS)
 
 check: test-env ## Lint, format, types, templates, import contract, migrations, lock file

@@ -58,7 +58,6 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "django_q",
     "django_eventstream",
@@ -77,7 +76,6 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "docmind.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -317,9 +315,7 @@ LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = env.text("DOCMIND_TIME_ZONE", "Asia/Shanghai")
 USE_TZ = True
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-WHITENOISE_USE_FINDERS = True
 
 # --- Logs ------------------------------------------------------------------------------------------------------------
 

@@ -89,7 +89,6 @@ def test_it_ships_a_manual_in_both_languages() -> None:
 
 
 def test_it_reports_as_json_for_the_supervisor(settings: SettingsFixture, tmp_path: Path) -> None:
-    settings.STATIC_ROOT = tmp_path / "static"
     output = StringIO()
     call_command("bootstrap", "--json", stdout=output)
     report = json.loads(output.getvalue())

@@ -34,7 +34,7 @@ def embed_document(
     progress: Callable[[float], float],
     is_due: Callable[[], bool],
 ) -> bool:
-    """Embeds what is pending, one batch at the least. True when nothing is; False when `is_due` asked for an end before.
+    """Embeds what is pending, one batch at the least. True when nothing is; False when `is_due` asked for an end.
 
     Raises LeaseLost, TransientError, PermanentError.
     """

@@ -2,8 +2,8 @@
 
 The document's status says where it stands: pending and parsing (the Markdown is made), chunking (rows are staged and
 published), indexing (it answers by keyword, vectors follow), ready. Parsing and chunking are functions of the original
-alone, so a slice may do them again; rows and vectors are never made twice. Vectors give way: while a document waits that
-cannot be found at all yet, a slice ends after its batch and queues up behind.
+alone, so a slice may do them again; rows and vectors are never made twice. Vectors give way: while a document waits
+that cannot be found at all yet, a slice ends after its batch and queues up behind.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import OperationalError
@@ -24,7 +23,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
             call_command("migrate", interactive=False, verbosity=0)
             outcome = bootstrap()
         except OperationalError as error:
