@@ -10,6 +10,7 @@ from django.core.cache import cache
 from pytest_django import Settings
 
 from apps.aiconfig.services import forget_config
+from apps.kb import fulltext
 from tests.servers import milvus_lite_server, milvus_standalone_server
 
 pytest_plugins = ("tests.no_skips",)
@@ -33,3 +34,15 @@ def _fresh_process(settings: Settings) -> Iterator[None]:
     forget_config()
     yield
     forget_config()
+
+
+@pytest.fixture(autouse=True)
+def _empty_search_table(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Transactional tests flush Django's own tables only; kb_chunk_search is none of them."""
+    marker = request.node.get_closest_marker("django_db")
+    if marker is None or not marker.kwargs.get("transaction"):
+        yield
+        return
+    request.getfixturevalue("transactional_db")
+    yield
+    fulltext.clear()

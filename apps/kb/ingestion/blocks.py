@@ -22,7 +22,11 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
 _CLOSING_MARKS = re.compile(r"(?:^|[ \t])#+[ \t]*$")
 _NO_SETEXT = re.compile(r"[ \t]*(?:[-*+>|]|\d+[.)])[ \t]?")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
-_ANCHOR = re.compile(r"\s*\{#[^{}]*\}$|<[^<>]{1,100}>")
+_ANCHOR = re.compile(
+    r"\s*\{#[^{}]*\}$|</?(?:a|b|br|code|em|font|i|img|kbd|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]{0,300})?/?>",
+    re.IGNORECASE,
+)
+"""Not every `<…>`: addresses and type parameters are words of a heading."""
 _MARKS = re.compile(r"[*`]+|~~|(?<!\w)__?|__?(?!\w)")
 _WORD = re.compile(r"[^\W_]")
 

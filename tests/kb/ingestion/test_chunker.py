@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apps.kb.ingestion.chunker import chunk_document
@@ -76,8 +77,22 @@ def test_it_keeps_every_invariant_of_chunks(markdown: str) -> None:
         assert {child.heading_path for child in children} == {parent.heading_path}
 
 
+@pytest.mark.parametrize(
+    ("heading", "words"),
+    [
+        ("<https://example.org/x.y>", "<https://example.org/x.y>"),
+        ("Vec<T> and Map<K, V>", "Vec<T> and Map<K, V>"),
+        ('<a name="top"></a>Start<br/> here {#start}', "Start here"),
+    ],
+)
+def test_it_takes_tags_out_of_a_heading_and_keeps_addresses_and_types(heading: str, words: str) -> None:
+    (child,) = chunk(f"# {heading}\n\ntext").children
+    assert child.heading_path == (words,)
+
+
 @settings(max_examples=150, deadline=None)
 @given(MARKDOWN)
+@example("# <https://example.org/x.y>\n\ntext")
 def test_it_loses_no_letter(markdown: str) -> None:
     chunked = chunk(markdown)
     covered = bytearray(len(markdown))
