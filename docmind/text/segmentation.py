@@ -3,7 +3,8 @@
 1. Text is normalised (NFKC) and scanned into lexemes.
 2. A Han run goes through jieba's search mode: words, and the dictionary words inside longer ones. A word that jieba
    guessed (not in its dictionary) also gives its characters and bigrams, because in another sentence the same
-   characters may be guessed differently.
+   characters may be guessed differently. Dictionary words that lie across a cut follow at the end of the run: of
+   拆分为 jieba makes 拆 and 分为, and whoever looks for 拆分 must find it all the same.
 3. A run of another unspaced script (kana, Thai, …) gives overlapping bigrams.
 4. A word gives itself and, when it is compound, its parts.
 5. Everything is casefolded.
@@ -21,6 +22,8 @@ import jieba
 
 from docmind.text.identifiers import whole_and_parts
 from docmind.text.lexemes import scan
+
+LONGEST_ACROSS = 4
 
 _tokenizer = jieba.Tokenizer()
 _tokenizer_lock = threading.Lock()
@@ -73,13 +76,38 @@ def significant_terms(text: str) -> tuple[str, ...]:
 
 def _han_terms(run: str) -> Iterator[str]:
     known = _tokenizer.FREQ
-    for word in _tokenizer.cut_for_search(run):
+    cuts: list[int] = []
+    place = 0
+    for word in _tokenizer.cut(run):
         if len(word) > 1 and not known.get(word):
             yield from word
             if len(word) > 2:
-                # cut_for_search has given those that are in the dictionary.
                 yield from (bigram for bigram in _bigrams(word) if not known.get(bigram))
+        yield from _words_inside(word)
         yield word
+        place += len(word)
+        cuts.append(place)
+    yield from _words_across(run, cuts[:-1])
+
+
+def _words_inside(word: str) -> Iterator[str]:
+    """Dictionary words of two and three characters inside a longer one, as jieba's search mode gives them."""
+    for length in (2, 3):
+        if len(word) > length:
+            parts = (word[start : start + length] for start in range(len(word) - length + 1))
+            yield from (part for part in parts if _tokenizer.FREQ.get(part))
+
+
+def _words_across(run: str, cuts: Iterable[int]) -> Iterator[str]:
+    """Dictionary words of two to LONGEST_ACROSS characters that begin before a cut and end behind it."""
+    seen: set[tuple[int, int]] = set()
+    for cut in cuts:
+        for length in range(2, LONGEST_ACROSS + 1):
+            for start in range(max(0, cut - length + 1), min(cut, len(run) - length + 1)):
+                span = (start, start + length)
+                if span not in seen and _tokenizer.FREQ.get(run[slice(*span)]):
+                    seen.add(span)
+                    yield run[slice(*span)]
 
 
 def _bigrams(run: str) -> list[str]:

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from docmind.supervisor.surroundings import PROJECT
+from tests.factories import PASSWORD
 from tests.servers import free_ports
 from tests.supervisor.processes import alive, command_of, descendants, wait_for
 
@@ -37,6 +39,7 @@ class Running:
             "DOCMIND_PORT": str(self.port),
             "DOCMIND_MILVUS_LITE_PORT": str(vector_port),
             "DOCMIND_EMBEDDING_PROVIDER": "none",
+            "DOCMIND_ADMIN_PASSWORD": PASSWORD,
         }
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -115,6 +118,44 @@ def test_it_is_ready_with_every_part(running: Running) -> None:
 def test_it_keeps_the_data_folder_private(running: Running) -> None:
     folder = Path(running.environment["DOCMIND_DATA_DIR"])
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_the_main_job_by_api_alone(running: Running) -> None:
+    """Token, knowledge base, 200 KB of Markdown, ready, search, ask: as a script of a stranger would do it."""
+    with httpx.Client(base_url=f"http://127.0.0.1:{running.port}", timeout=30) as client:
+        token = client.post("/api/auth/token/", json={"username": "admin", "password": PASSWORD}).json()["access"]
+        client.headers["Authorization"] = f"Bearer {token}"
+        kb_id = client.post("/api/kb/knowledge-bases/", json={"name": "运维手册"}).json()["id"]
+        handbook = handbook_of(200_000)
+        uploaded = client.post(
+            f"/api/kb/knowledge-bases/{kb_id}/documents/", files={"file": ("handbook.md", handbook.encode())}
+        )
+        assert uploaded.status_code == 202
+        document_url = f"/api/kb/documents/{uploaded.json()['id']}/"
+        wait_for(lambda: client.get(document_url).json()["status"] == "ready", "the document")
+
+        search = {"query": "拆分", "kb_ids": [kb_id]}
+        assert "拆分为四个" in client.post("/api/kb/search/", json=search).json()["results"][0]["content"]
+
+        question = {"question": "服务 97 的 maxPoolSize 是多少？", "kb_ids": [kb_id]}
+        with client.stream("POST", "/api/chat/ask/", json=question) as stream:
+            frames = [line.removeprefix("data: ") for line in stream.iter_lines() if line.startswith("data: ")]
+        done = json.loads(frames[-1])
+        markdown = client.get(f"{document_url}content/").json()["markdown"]
+        passages = [markdown[citation["start"] : citation["end"]] for citation in done["citations"]]
+        assert any("`maxPoolSize` 为 1097" in passage for passage in passages)
+        assert done["confidenceBand"] in {"HIGH", "MEDIUM", "LOW"}
+
+
+def handbook_of(size_bytes: int) -> str:
+    """Markdown of about that size: sections that differ in their numbers, one of them with the word 拆分."""
+    parts = ["# 运维手册", "## 分片", "数据量超过上限时，把分片拆分为四个，再重新均衡。"]
+    number = 0
+    while sum(len(part.encode()) for part in parts) < size_bytes:
+        number += 1
+        parts.append(f"## 服务 {number}")
+        parts.append(f"服务 {number} 的 `maxPoolSize` 为 {1000 + number}，超时后返回 E{2000 + number}。" * 3)
+    return "\n\n".join(parts)
 
 
 def test_it_refuses_a_second_start_on_the_same_folder_in_one_line(running: Running) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docmind.text import find_identifiers, segment, significant_terms
-from docmind.text.segmentation import STOP_WORDS
+from docmind.text.segmentation import STOP_WORDS, _tokenizer
 
 _PIECES = st.one_of(
     st.text(max_size=8),
@@ -62,6 +62,29 @@ def test_it_keeps_words_whole_and_adds_their_parts(text: str, expected: list[str
 def test_it_segments_chinese_in_search_mode() -> None:
     terms = segment("服务拆分后数据库连接池的端口")
     assert {"服务", "拆分", "数据", "数据库", "连接池", "端口", "的"} <= set(terms)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "word"),
+    [
+        ("把分片拆分为四个", "拆分"),
+        ("北京大学生宿舍", "北京大学"),
+        ("数据库存储引擎", "库存"),
+        ("研究生命起源", "生命"),
+    ],
+)
+def test_it_gives_words_that_lie_across_a_cut(sentence: str, word: str) -> None:
+    assert word in segment(sentence)
+
+
+@given(st.text("把分片拆为四个数据库存储引擎研究生命起源北京大学生端口连接池服务器", min_size=2, max_size=24))
+@settings(deadline=None)
+def test_every_dictionary_word_of_two_or_three_characters_is_found_wherever_it_stands(run: str) -> None:
+    terms = set(segment(run))
+    for length in (2, 3):
+        for start in range(len(run) - length + 1):
+            word = run[start : start + length]
+            assert not _tokenizer.FREQ.get(word) or word in terms
 
 
 def test_it_keeps_one_character_chinese_terms() -> None:
