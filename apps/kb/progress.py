@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Q
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django_eventstream.channelmanager import DefaultChannelManager
 from django_eventstream.event import Event
@@ -62,6 +62,7 @@ class DocumentChannels(DefaultChannelManager):  # type: ignore[misc]
 
 def progress_stream(request: HttpRequest, kb_id: int) -> HttpResponseBase:
     """The event stream of a knowledge base. The caller has checked that it may be read."""
+    request.GET = QueryDict()  # parameters of its own that django-eventstream would take from the address, unchecked
     response: HttpResponseBase = events(request, channels=[channel_of(kb_id)])
     if isinstance(response, StreamingHttpResponse):
         response.streaming_content = _while_watching(kb_id, response.streaming_content)

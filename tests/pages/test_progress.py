@@ -79,6 +79,16 @@ def test_a_channel_is_open_to_readers_alone() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+async def test_parameters_of_the_address_change_nothing() -> None:
+    knowledge_base = await asyncio.to_thread(KnowledgeBaseFactory)
+    client = AsyncClient()
+    await client.aforce_login(await asyncio.to_thread(UserFactory))
+    response = await client.get(f"/kb/{knowledge_base.pk}/events/?es-meta=junk&channel=kb-1")
+    assert response.status_code == 200
+    assert response["Content-Type"] == "text/event-stream"
+
+
+@pytest.mark.django_db(transaction=True)
 async def test_it_streams_changes_while_somebody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "INTERVAL_S", 0.01)
     knowledge_base = await asyncio.to_thread(KnowledgeBaseFactory)
