@@ -281,7 +281,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "EXCEPTION_HANDLER": "docmind.api.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.ScopedRateThrottle"],
-    "DEFAULT_THROTTLE_RATES": {"sign-in": "30/min", "ask": "60/min", "upload": "600/min"},
+    "DEFAULT_THROTTLE_RATES": {"sign-in": "60/min", "ask": "600/min", "upload": "1200/min"},
 }
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "DocMind",

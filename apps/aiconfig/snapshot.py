@@ -13,53 +13,10 @@ from typing import Any, Final, cast
 
 from django.utils.translation import gettext_noop
 
+from apps.aiconfig.declaration import KeyDeclaration, Value
 from docmind.telemetry import get_logger
 
 logger = get_logger(__name__)
-
-Value = int | float | bool | str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyDeclaration:
-    """What is known about one key: `field_name` is its attribute on ConfigSnapshot."""
-
-    key: str
-    field_name: str
-    default: Value
-    category: str
-    description: str
-    minimum: float | None
-    maximum: float | None
-    choices: tuple[str, ...]
-
-    @property
-    def value_type(self) -> str:
-        return type(self.default).__name__
-
-    def parse(self, raw: str) -> Value:
-        """The typed value of a stored text. Raises ValueError, with a readable message, when it does not fit."""
-        raw = raw.strip() if not isinstance(self.default, str) else raw
-        match self.default:
-            case bool():
-                if raw.lower() not in {"true", "false"}:
-                    raise ValueError(f"{self.key} must be true or false.")
-                return raw.lower() == "true"
-            case int():
-                number: int | float = int(raw)
-            case float():
-                number = float(raw)
-            case _:
-                if self.choices and raw not in self.choices:
-                    raise ValueError(f"{self.key} must be one of {', '.join(self.choices)}.")
-                return raw
-        if not (self.minimum is None or number >= self.minimum) or not (self.maximum is None or number <= self.maximum):
-            raise ValueError(f"{self.key} must lie between {self.minimum:g} and {self.maximum:g}.")
-        return number
-
-    def format(self, value: Value) -> str:
-        """The text that is stored for a value; `parse` turns it back."""
-        return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _key(

@@ -6,8 +6,9 @@ from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from apps.aiconfig.declaration import Value
 from apps.aiconfig.models import AiConfig
-from apps.aiconfig.snapshot import DECLARATIONS, Value
+from apps.aiconfig.snapshot import DECLARATIONS
 
 
 class BoundsSerializer(serializers.Serializer[Any]):
