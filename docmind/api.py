@@ -85,8 +85,12 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
 
 def error_response(error: Exception) -> JsonResponse:
     """The same for plain Django views."""
-    code, body, headers = describe_error(error)
-    return JsonResponse(body, status=code, headers=headers, json_dumps_params={"ensure_ascii": False})
+    return json_error(*describe_error(error))
+
+
+def json_error(code: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> JsonResponse:
+    """An error's body as the response of a plain Django view."""
+    return JsonResponse(body, status=code, headers=headers or {}, json_dumps_params={"ensure_ascii": False})
 
 
 def is_api(request: HttpRequest) -> bool:
