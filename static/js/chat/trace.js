@@ -85,7 +85,9 @@ function gauge(label, value) {
 
 const note = (text) => (text ? element("span", { class: "stage__note", text }) : null);
 
-function degradations(degraded) {
+// What fell back in a stage. Understanding by rules is how it is done without a model's help: a note, no fallback.
+function degradations({ name, event: { degraded } }) {
+  if (name === "understanding") return [];
   const items = Array.isArray(degraded) ? degraded : degraded ? [{ part: "", reason: degraded }] : [];
   return items.map(({ part, reason }) =>
     element("span", { class: "stage__degraded", text: part ? `${part}: ${reason}` : reason }),
@@ -105,6 +107,7 @@ const FACTS = {
     fact(gettext("specificity"), word(e.specificity)),
     e.isAmbiguous ? fact(gettext("ambiguous"), gettext("yes")) : null,
     e.rewritten && e.rewritten !== e.original ? note(`${gettext("searched as")} “${e.rewritten}”`) : null,
+    note(e.degraded),
   ],
   scope: (e) => [fact(gettext("answered without a search"), word(e.scope)), fact(gettext("confidence"), score(e.confidence))],
   routing: (e) => [
@@ -151,7 +154,7 @@ export class Trace {
 
   add(name, event) {
     this.#events.push({ name, event });
-    const fallen = degradations(event.degraded);
+    const fallen = degradations({ name, event });
     const line = element(
       "li",
       { class: `stage ${fallen.length ? "stage--degraded" : ""}` },
@@ -173,7 +176,7 @@ export class Trace {
     if (rerank) parts.push(interpolate(gettext("%(kept)s of %(candidates)s passages"), rerank, true));
     if (grader) parts.push(`${gettext("evidence")} ${TIERS[grader.tier]?.() ?? grader.tier}`);
     if (responseTimeMs) parts.push(milliseconds(responseTimeMs));
-    if (this.#events.some(({ event }) => degradations(event.degraded).length)) parts.push(gettext("partly fallen back"));
+    if (this.#events.some((stage) => degradations(stage).length)) parts.push(gettext("partly fallen back"));
     this.title.textContent = parts.join(" · ");
     this.details.hidden = this.#events.length === 0;
   }
