@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.http import Http404, HttpRequest, JsonResponse
 from django.utils.translation import gettext as _
@@ -43,6 +43,10 @@ def describe_error(error: Exception) -> tuple[int, dict[str, Any], dict[str, str
             return 404, error_body("not_found", _("Not found.")), {}
         case PermissionDenied():
             return 403, error_body("permission_denied", _("You are not allowed to do this.")), {}
+        case RequestDataTooBig():
+            return 413, error_body("request_too_large", _("The request is too large.")), {}
+        case SuspiciousOperation():
+            return 400, error_body("invalid", _("The request is not valid.")), {}
         case DjangoValidationError():
             return 400, error_body("invalid", " ".join(error.messages), getattr(error, "message_dict", {})), {}
         case exceptions.ValidationError():

@@ -123,9 +123,14 @@ def _database() -> dict[str, Any]:
             # A file, so that the pipeline's threads see what a test has written.
             "TEST": {"NAME": str(DATA_DIR / "test.sqlite3")},
         }
-    config = dict(dj_database_url.parse(DATABASE_URL))
+    try:
+        config = dict(dj_database_url.parse(DATABASE_URL))
+    except ValueError:
+        config = {"ENGINE": ""}
     if config["ENGINE"] != "django.db.backends.mysql":
-        raise ImproperlyConfigured("DATABASE_URL must be a mysql:// address; leave it empty for SQLite.")
+        raise ImproperlyConfigured(
+            "DATABASE_URL must be of the form mysql://user:password@host:port/database; leave it empty for SQLite."
+        )
     config["CONN_MAX_AGE"] = 60
     config["CONN_HEALTH_CHECKS"] = True
     config["OPTIONS"] = {

@@ -9,6 +9,7 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
+from apps.rbac.models import User
 from tests.factories import KnowledgeBaseFactory, UserFactory
 
 MODELS = [
@@ -50,6 +51,21 @@ def test_a_knowledge_base_administrator_sees_knowledge_bases_but_not_people(clie
     assert client.get(reverse("admin:kb_document_changelist")).status_code == 200
     assert client.get(reverse("admin:rbac_user_changelist")).status_code == 403
     assert client.get(reverse("admin:chat_message_changelist")).status_code == 403
+
+
+@pytest.mark.django_db
+def test_a_user_made_without_a_role_gets_the_ordinary_one(client: Client) -> None:
+    client.force_login(UserFactory(roles=("SUPER_ADMIN",)))
+    form = {
+        "username": "newcomer",
+        "password1": "a new long passphrase",
+        "password2": "a new long passphrase",
+        "usable_password": "true",
+        "userrole_set-TOTAL_FORMS": "0",
+        "userrole_set-INITIAL_FORMS": "0",
+    }
+    assert client.post(reverse("admin:rbac_user_add"), form).status_code == 302
+    assert User.objects.get(username="newcomer").role_codes() == {"USER"}
 
 
 @pytest.mark.django_db

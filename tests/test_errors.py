@@ -25,6 +25,14 @@ def test_an_unknown_page_is_a_readable_page(client: Client) -> None:
     assert response["Content-Type"].startswith("text/html")
 
 
+@pytest.mark.parametrize("path", ["/api/auth/token/", "/api/auth/token/refresh/"])
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(path: str) -> None:
+    body = {"username": "x" * 3_000_000, "refresh": "x" * 3_000_000}
+    response = Client().post(path, body, content_type="application/json")
+    assert response.status_code == 413
+    assert response.json()["error"]["code"] == "request_too_large"
+
+
 @override_settings(ALLOWED_HOSTS=["docmind.example.com"])
 def test_a_host_that_is_not_served_is_a_bad_request() -> None:
     response = Client(headers={"host": "evil.example.com"}).get("/api/auth/me/")

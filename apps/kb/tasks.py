@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import connection, transaction
-from django.utils import timezone
+from django.utils import timezone, translation
 from django_q.brokers import get_broker
 from django_q.models import Schedule
 from django_q.tasks import async_task
@@ -43,8 +43,12 @@ def enqueue_forget_vectors(document_id: int, fingerprint: str) -> None:
 
 
 def ingest(document_id: int) -> str:
-    """One slice of a document's ingestion. Returns its outcome, for the task's record."""
-    outcome = run_slice(document_id, _tools())
+    """One slice of a document's ingestion. Returns its outcome, for the task's record.
+
+    What it writes on the row is the catalogue's English text, which readers see in their own language.
+    """
+    with translation.override("en"):
+        outcome = run_slice(document_id, _tools())
     if outcome is Outcome.CONTINUE:
         enqueue_ingest(document_id)
     return outcome.value

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.rbac import tokens
 from apps.rbac.models import ApiKey, LoginSession, Permission, Role, RolePermission, User, UserRole
+from apps.rbac.permissions import USER
 
 admin.site.site_header = _("DocMind administration")
 admin.site.site_title = "DocMind"
@@ -75,6 +76,12 @@ class UserAdmin(DjangoUserAdmin[User]):
         super().save_model(request, obj, form, change)
         if change and ("password" in form.changed_data or not obj.is_active):
             tokens.end_all_sessions(obj, reason="changed by an administrator")
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """A new user for whom no role was chosen gets the ordinary one: without any, nothing could be done."""
+        super().save_related(request, form, formsets, change)
+        if not change and not form.instance.roles.exists():
+            UserRole.objects.create(user=form.instance, role=Role.objects.get(code=USER))
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
         response = super().user_change_password(request, id, form_url)

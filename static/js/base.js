@@ -1,4 +1,4 @@
-// What every page has: the menu, the theme.
+// What every page has: the menu, the theme, times in the reader's own time zone.
 
 const YEAR_S = 31_536_000;
 
@@ -31,3 +31,7 @@ for (const choice of choices) {
 }
 
 showTheme();
+
+for (const time of document.querySelectorAll("time[data-local-time]")) {
+  time.textContent = new Date(time.dateTime).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+}

@@ -159,6 +159,27 @@ def test_it_leaves_out_a_sentence_that_only_repeats_the_question() -> None:
     assert "`DATABASE_URL`" in text
 
 
+def test_a_statement_that_begins_with_the_words_of_the_question_is_an_answer() -> None:
+    (passage,) = (PromptPassage(index=1, text="网关超时的默认值是 3 秒，重试两次。"),)
+    assert answer("网关超时的默认值？", (passage,)) == "网关超时的默认值是 3 秒，重试两次。[1]"
+
+
+@pytest.mark.parametrize(
+    "question", ["DocMind 的创始人是谁？", "How much does DocMind cost?", "IDE 怎么通过 MCP 使用 DocMind？"]
+)
+def test_the_name_of_the_product_alone_is_no_answer(question: str) -> None:
+    manual = "DocMind 默认使用 SQLite。DocMind 支持中文和英文。启动 DocMind 只要一条命令。停止 DocMind 按 Ctrl-C。"
+    guide = "DocMind uses SQLite by default. DocMind keeps all data. Start DocMind with one command. Ctrl-C stops it."
+    texts = (
+        manual,
+        guide,
+        "端口是 8000。日志写到标准错误。备份数据目录即可。",
+        "Backups are copies of the data folder.",
+    )
+    passages = tuple(PromptPassage(index=index, text=text) for index, text in enumerate(texts, start=1))
+    assert "[" not in answer(question, passages)
+
+
 def test_it_prefers_sentences_in_the_language_of_the_question() -> None:
     english = PromptPassage(index=1, text="To use MySQL, set `DATABASE_URL` to the address of the MySQL database.")
     chinese = PromptPassage(index=2, text="要使用 MySQL，请设置环境变量 `DATABASE_URL`。")

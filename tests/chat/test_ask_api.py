@@ -303,7 +303,7 @@ async def test_it_refuses_a_body_that_is_too_large(client: AsyncClient) -> None:
     body = json.dumps({"question": "x" * 3_000_000})
     response = await client.post("/api/chat/ask/", body, content_type="application/json")
     assert response.status_code == 413
-    assert response.json()["error"]["code"] == "file_too_large"
+    assert response.json()["error"]["code"] == "request_too_large"
 
 
 async def test_its_messages_follow_the_readers_language(client: AsyncClient) -> None:

@@ -334,7 +334,7 @@ def test_enter_of_an_input_method_sends_nothing(site: Site, browser: Browser, ed
     page.press("#question", "Enter")
     page.fill("#question", "长" * 8001)
     page.press("#question", "Enter")
-    expect(page.locator("[data-count]")).to_have_text("8001 / 8000")
+    expect(page.locator("[data-count]")).to_have_text("太长：8001 个字符，最多 8000 个")
     expect(page.locator(".turn")).to_have_count(0)
     assert Message.objects.count() == 0
 

@@ -7,6 +7,7 @@ import re
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from rest_framework.throttling import ScopedRateThrottle
 
 from tests.factories import PASSWORD, UserFactory
 
@@ -44,7 +45,8 @@ def test_it_says_readably_that_the_password_is_wrong(language: str, expected: st
     assert "wrong" not in response.content.decode().replace("went wrong", "")
 
 
-def test_it_slows_down_guessing() -> None:
+def test_it_slows_down_guessing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ScopedRateThrottle.THROTTLE_RATES, "sign-in", "30/min")
     cache.clear()
     user = UserFactory(password="short-lived")
     client = Client(headers={"accept-language": "en"})

@@ -2,8 +2,9 @@
 
 1. Cut the passages into units (sentences, list items, table rows, code blocks).
 2. Score a unit by the question's significant terms that it covers, weighted by their rarity among the units (IDF);
-   identifiers count threefold, words of its headings half. Sentences that define or state a value gain a little,
-   those in another language than the question's lose some, and one that only repeats the question is left out.
+   identifiers count threefold (not one that stands everywhere, as a product's name does), words of its headings half.
+   Sentences that define or state a value gain a little, those in another language than the question's lose some, and
+   one that only repeats the question is left out.
 3. Take the best units as long as they are near the best one and not a repeat.
 4. Show them by passage, the best passage first, in the order in which they stand there.
 
@@ -26,7 +27,7 @@ from docmind.executor import run_blocking
 from docmind.text import detect_language, find_identifiers, segment, significant_terms
 
 LONGEST_ANSWER_UNITS: Final = 5
-ENOUGH_COVERAGE: Final = 0.25
+ENOUGH_COVERAGE: Final = 0.4
 """Share of the question's weight that the best unit must cover."""
 NEAR_THE_BEST: Final = 0.6
 SAME_TERMS: Final = 0.8
@@ -36,10 +37,14 @@ CONTEXT_WEIGHT: Final = 0.5
 ANSWER_BONUS: Final = 0.15
 PASSAGE_RANK_BONUS: Final = 0.08
 OTHER_LANGUAGE: Final = 0.7
+FEW_UNITS: Final = 4
+EVERYWHERE_SHARE: Final = 0.2
+"""An identifier in more than so many units, and in more than this share of them, tells nothing."""
 USUAL_UNIT_CHARS: Final = 200
 PIECE_CHARS: Final = 12
 SHORTEST_ECHO_CHARS: Final = 8
 _WORD: Final = re.compile(r"\w+")
+_WORD_OR_QUESTION_MARK: Final = re.compile(r"[\w?？]+")
 
 _NOTHING: Final = {
     "zh": "没有找到能直接回答这个问题的句子。可以换个说法再问，或查看下面的来源。",
@@ -138,9 +143,10 @@ def _score(question: str, passages: Sequence[PromptPassage]) -> list[_Scored]:
 
 
 def _echoes(question: str, text: str) -> bool:
-    """Whether the text holds the question itself, as a manual's example does."""
+    """Whether the text quotes the question as a question, as a manual's example does."""
     asked = "".join(_WORD.findall(question)).casefold()
-    return len(asked) >= SHORTEST_ECHO_CHARS and asked in "".join(_WORD.findall(text)).casefold()
+    quoted = "".join(_WORD_OR_QUESTION_MARK.findall(text)).casefold().replace("？", "?")
+    return len(asked) >= SHORTEST_ECHO_CHARS and f"{asked}?" in quoted
 
 
 def _length_penalty(unit: Unit) -> float:
@@ -149,14 +155,24 @@ def _length_penalty(unit: Unit) -> float:
 
 
 def _weights(question: str, units: Sequence[frozenset[str]]) -> dict[str, float]:
-    """The question's terms with their weight: rarity among the units, threefold for identifiers."""
+    """The question's terms with their weight: rarity among the units, threefold for telling identifiers.
+
+    The parts of an identifier count only where no unit holds the whole.
+    """
     frequency: Mapping[str, int] = Counter(term for terms in units for term in terms)
-    identifiers = {identifier.casefold() for identifier in find_identifiers(question)}
+    everywhere = max(FEW_UNITS, len(units) * EVERYWHERE_SHARE)
+    written = find_identifiers(question)
+    identifiers = {identifier.casefold() for identifier in written}
+    found = [identifier for identifier in written if frequency.get(identifier.casefold())]
+    implied = {part for identifier in found for part in segment(identifier)} - identifiers
     weights: dict[str, float] = {}
     for term in significant_terms(question):
+        if term in implied:
+            continue
         holders = max(1, frequency.get(term, 0))
         rarity = math.log(1 + (len(units) - holders + 0.5) / (holders + 0.5)) if holders <= len(units) else 1.0
-        weights[term] = rarity * (IDENTIFIER_WEIGHT if term in identifiers else 1.0)
+        is_telling = term in identifiers and holders <= everywhere
+        weights[term] = rarity * (IDENTIFIER_WEIGHT if is_telling else 1.0)
     return weights
 
 

@@ -13,7 +13,7 @@ from apps.chat.services import MAX_QUESTION_CHARS
 
 
 class ConversationSerializer(serializers.ModelSerializer[Conversation]):
-    title = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    title = serializers.CharField(max_length=200, required=False)
     kb_ids = serializers.ListField(child=serializers.IntegerField(min_value=1), required=False, max_length=1000)
 
     class Meta:

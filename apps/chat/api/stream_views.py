@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import translation
@@ -34,7 +33,6 @@ from apps.chat.sse import stream_run
 from apps.kb.access import resolve_scope
 from apps.rbac.api.authentication import Caller, authenticate
 from docmind.api import error_body, error_response
-from docmind.errors import PermanentError
 from docmind.executor import run_db
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
@@ -123,8 +121,6 @@ def _read_json(request: HttpRequest) -> dict[str, Any]:
     """The body as a JSON object."""
     try:
         body = json.loads(request.body or b"{}")
-    except RequestDataTooBig:
-        raise PermanentError(_("The request is too large."), code="file_too_large") from None
     except (ValueError, RecursionError):
         raise exceptions.ParseError(_("The request's body is not valid JSON.")) from None
     if not isinstance(body, dict):

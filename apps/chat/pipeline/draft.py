@@ -50,7 +50,9 @@ def finish(draft: Draft, *, outcome: Outcome, now: float) -> Done:
     sources = sources_of(evidence)
     parsed = parse_citations(text, len(sources))
     coverage = None if draft.is_fallback else parsed.coverage
-    confidence = confidence_of(coverage, evidence.top_score if text else 0.0, draft.request.config)
+    # A stopped answer is not vouched for by evidence that it had not come to cite.
+    vouched = bool(text) and (outcome == "done" or bool(parsed.indices))
+    confidence = confidence_of(coverage, evidence.top_score if vouched else 0.0, draft.request.config)
     return Done(
         conversation_id=draft.request.conversation_id,
         message_id=draft.request.message_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext
 from rest_framework import serializers
 
 from apps.kb.models import Chunk, Document, KnowledgeBase
@@ -42,6 +43,8 @@ class KnowledgeBaseSerializer(serializers.ModelSerializer[KnowledgeBase]):
 
 
 class DocumentSerializer(serializers.ModelSerializer[Document]):
+    error = serializers.SerializerMethodField(help_text="Why it failed or waits, in the reader's language.")
+
     class Meta:
         model = Document
         fields = (
@@ -64,6 +67,9 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
             "published_at",
         )
         read_only_fields = fields
+
+    def get_error(self, document: Document) -> str:
+        return gettext(document.error) if document.error else ""
 
 
 class UploadSerializer(serializers.Serializer[Any]):

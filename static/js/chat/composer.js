@@ -64,7 +64,10 @@ export class Composer {
     this.area.style.height = `${this.area.scrollHeight + 2}px`;
     const length = this.area.value.trim().length;
     this.count.hidden = length < WARN_FROM;
-    this.count.textContent = `${length} / ${MAX_CHARS}`;
+    this.count.textContent =
+      length > MAX_CHARS
+        ? interpolate(gettext("Too long: %(length)s of at most %(most)s characters"), { length, most: MAX_CHARS }, true)
+        : `${length} / ${MAX_CHARS}`;
     this.area.setAttribute("aria-invalid", String(length > MAX_CHARS));
     this.send.disabled = length > MAX_CHARS;
   }
