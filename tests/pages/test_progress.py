@@ -91,6 +91,8 @@ async def test_parameters_of_the_address_change_nothing() -> None:
 @pytest.mark.django_db(transaction=True)
 async def test_it_streams_changes_while_somebody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "INTERVAL_S", 0.01)
+    # The process's own may still know listeners of another test's event loop, which has ended.
+    monkeypatch.setattr(progress, "watcher", progress.DocumentWatcher())
     knowledge_base = await asyncio.to_thread(KnowledgeBaseFactory)
     client = AsyncClient()
     await client.aforce_login(await asyncio.to_thread(UserFactory))
