@@ -165,7 +165,13 @@ def test_a_statement_that_begins_with_the_words_of_the_question_is_an_answer() -
 
 
 @pytest.mark.parametrize(
-    "question", ["DocMind 的创始人是谁？", "How much does DocMind cost?", "IDE 怎么通过 MCP 使用 DocMind？"]
+    "question",
+    [
+        "DocMind 的创始人是谁？",
+        "How much does DocMind cost?",
+        "IDE 怎么通过 MCP 使用 DocMind？",
+        "DocMind 支持 PDF 吗？",
+    ],
 )
 def test_the_name_of_the_product_alone_is_no_answer(question: str) -> None:
     manual = "DocMind 默认使用 SQLite。DocMind 支持中文和英文。启动 DocMind 只要一条命令。停止 DocMind 按 Ctrl-C。"

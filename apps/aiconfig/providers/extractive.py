@@ -2,9 +2,9 @@
 
 1. Cut the passages into units (sentences, list items, table rows, code blocks).
 2. Score a unit by the question's significant terms that it covers, weighted by their rarity among the units (IDF);
-   identifiers count threefold (not one that stands everywhere, as a product's name does), words of its headings half.
-   Sentences that define or state a value gain a little, those in another language than the question's lose some, and
-   one that only repeats the question is left out.
+   identifiers and acronyms count threefold (not one that stands everywhere, as a product's name does), words of its
+   headings half. Sentences that define or state a value gain a little, those in another language than the
+   question's lose some, and one that only repeats the question is left out.
 3. Take the best units as long as they are near the best one and not a repeat.
 4. Show them by passage, the best passage first, in the order in which they stand there.
 
@@ -27,7 +27,7 @@ from docmind.executor import run_blocking
 from docmind.text import detect_language, find_identifiers, segment, significant_terms
 
 LONGEST_ANSWER_UNITS: Final = 5
-ENOUGH_COVERAGE: Final = 0.4
+ENOUGH_COVERAGE: Final = 0.3
 """Share of the question's weight that the best unit must cover."""
 NEAR_THE_BEST: Final = 0.6
 SAME_TERMS: Final = 0.8
@@ -44,6 +44,7 @@ USUAL_UNIT_CHARS: Final = 200
 PIECE_CHARS: Final = 12
 SHORTEST_ECHO_CHARS: Final = 8
 _WORD: Final = re.compile(r"\w+")
+_ACRONYM: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2,}(?![A-Za-z0-9])")
 _WORD_OR_QUESTION_MARK: Final = re.compile(r"[\w?？]+")
 
 _NOTHING: Final = {
@@ -161,7 +162,7 @@ def _weights(question: str, units: Sequence[frozenset[str]]) -> dict[str, float]
     """
     frequency: Mapping[str, int] = Counter(term for terms in units for term in terms)
     everywhere = max(FEW_UNITS, len(units) * EVERYWHERE_SHARE)
-    written = find_identifiers(question)
+    written = (*find_identifiers(question), *_ACRONYM.findall(question))
     identifiers = {identifier.casefold() for identifier in written}
     found = [identifier for identifier in written if frequency.get(identifier.casefold())]
     implied = {part for identifier in found for part in segment(identifier)} - identifiers
