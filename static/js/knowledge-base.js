@@ -117,6 +117,17 @@ async function onDeleteKnowledgeBase() {
   }
 }
 
+// The stream tells all its listeners the same; the reason of a failure is asked for in the reader's language.
+async function told(item) {
+  show(item);
+  if (!item.error) return;
+  try {
+    show(await api("GET", `/api/kb/documents/${item.id}/`));
+  } catch {
+    // What the stream has said stays.
+  }
+}
+
 // Live progress. Where the stream is not to be had, the rows that are at work are asked for.
 function listen() {
   source = new EventSource(page.dataset.events);
@@ -124,7 +135,7 @@ function listen() {
     isLive = true;
     poll();
   });
-  source.addEventListener("document", ({ data }) => show(JSON.parse(data)));
+  source.addEventListener("document", ({ data }) => told(JSON.parse(data)));
   source.addEventListener("document-deleted", ({ data }) => forget(JSON.parse(data).id));
   source.addEventListener("stream-error", () => {
     isLive = false;

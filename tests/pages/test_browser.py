@@ -179,6 +179,18 @@ def test_files_that_are_refused_say_why(site: Site, browser: Browser, editor: Us
     assert Document.objects.count() == 1
 
 
+@pytest.mark.parametrize(("language", "reason"), [("en-US", "no text"), ("zh-CN", "没有")])
+def test_a_file_that_fails_later_says_why_in_the_language_of_the_page(
+    site: Site, browser: Browser, editor: User, language: str, reason: str
+) -> None:
+    knowledge_base = KnowledgeBaseFactory(owner=editor)
+    page = visit(browser, site, editor, path=f"/kb/{knowledge_base.pk}/", language=language).page
+    page.set_input_files("[data-files]", [markdown("rules.md", b"---\n\n***\n")])
+    expect(page.locator(".document-row")).to_contain_text("rules.md")
+    site.ingest_all()
+    expect(page.locator(".document-row")).to_contain_text(reason)
+
+
 def test_a_file_over_the_limit_is_not_sent(site: Site, browser: Browser, editor: User) -> None:
     knowledge_base = KnowledgeBaseFactory(owner=editor)
     visitor = visit(browser, site, editor, path=f"/kb/{knowledge_base.pk}/", language="en-US")
